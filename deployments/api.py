@@ -43,6 +43,7 @@ from deployments.routes import (
     status,
     turns,
     users,
+    workspaces,
 )
 from deployments.routes import (
     responses as response_routes,
@@ -63,6 +64,7 @@ ROUTERS = (
     procedures.router,
     shares.router,
     memory_profiles.router,
+    workspaces.router,
     documents.router,
     files.router,
     audits.router,

@@ -12,25 +12,28 @@ from lamina.core.memory_profiles import EffectiveSearch, MemoryProfile, Purpose,
 from lamina.core.queries import FusionMethod, SearchRequest, TimeUse, clean_filters
 from lamina.core.scope import Scope
 from lamina.core.tiers import SEARCHED_TIERS, Tier
+from lamina.core.workspace_settings import UNSET, WorkspaceSettings
 from lamina.errors import InvalidInput
 from lamina.policies.caching.answer_keys import RequestIdentity
 from lamina.policies.ranking.call_weights import searched_tiers
 from lamina.search.context import ContextRequest, read_or_degrade
 from lamina.search.query_embedding import query_of, question_of
+from lamina.settings.loading import Settings
 from lamina.wiring.stores import utc_now
 
 
 async def search_request(body: SearchIn, scope: Scope, services: Services) -> CacheableRequest[SearchRequest]:
     """Return the search that a request asks for."""
-    request, _ = await _settled_request(body, scope, services, Purpose.RESULTS)
+    request, _, _ = await _settled_request(body, scope, services, Purpose.RESULTS)
     return request
 
 
 async def context_request(body: ContextIn, scope: Scope, services: Services) -> CacheableRequest[ContextRequest]:
     """Return the search for the context block that a request asks for."""
-    request, settled = await _settled_request(body, scope, services, Purpose.CONTEXT)
+    request, settled, chosen = await _settled_request(body, scope, services, Purpose.CONTEXT)
     was_sent = "budget_tokens" in body.model_fields_set
-    budget_tokens = body.budget_tokens if was_sent else services.settings.context.budget_tokens
+    usual_tokens = chosen.budget_tokens or services.settings.context.budget_tokens
+    budget_tokens = body.budget_tokens if was_sent else usual_tokens
     context = ContextRequest(request.request, budget_tokens, settled.suffix, body.format, settled.is_suffix_verified)
     return CacheableRequest(
         request.identity, context, request.stamp, request.use_cache, request.explain, request.degraded
@@ -42,32 +45,48 @@ def sent_of(body: ScopeIn) -> dict[str, Any]:
     return body.model_dump(mode="json", exclude_unset=True, exclude={*SCOPE_FIELDS, "cache"})
 
 
-def defaults(services: Services, purpose: Purpose) -> SearchDefaults:
-    """Return the defaults of an agent without a memory profile."""
-    settings = services.settings
-    if purpose is Purpose.CONTEXT:
-        return SearchDefaults(SEARCHED_TIERS, settings.context.max_chunks, settings.context.min_relevance)
-    return SearchDefaults(SEARCHED_TIERS, settings.search.limit, 0.0)
+def defaults(settings: Settings, purpose: Purpose, chosen: WorkspaceSettings) -> SearchDefaults:
+    """Return the defaults of an agent without a memory profile: the workspace's, then the installation's."""
+    tiers, ttl_days = chosen.tiers or SEARCHED_TIERS, chosen.retention_days
+    if purpose is Purpose.RESULTS:
+        return SearchDefaults(tiers, chosen.limit or settings.search.limit, 0.0, ttl_days)
+    chunks = chosen.max_context_chunks or settings.context.max_chunks
+    least = settings.context.min_relevance if chosen.min_relevance is None else chosen.min_relevance
+    return SearchDefaults(tiers, chunks, least, ttl_days)
 
 
-def _defaults_of(body: SearchIn, services: Services, purpose: Purpose) -> SearchDefaults:
+def _defaults_of(body: SearchIn, settings: Settings, purpose: Purpose, chosen: WorkspaceSettings) -> SearchDefaults:
     """Return the defaults for a request; a share of all sources says nothing beside the least relevance of a tier's."""
-    usual = defaults(services, purpose)
-    return replace(usual, min_score=0.0) if body.fusion is FusionMethod.PLAIN_RRF else usual
+    usual = defaults(settings, purpose, chosen)
+    is_share = body.fusion is FusionMethod.PLAIN_RRF and chosen.min_relevance is None
+    return replace(usual, min_score=0.0) if is_share else usual
+
+
+def _with_choices(body: SearchIn, chosen: WorkspaceSettings) -> SearchIn:
+    """Return the request with the workspace's fusion and weights where it names none."""
+    choices: dict[str, Any] = {"fusion": chosen.fusion, "weights": chosen.weights}
+    filled = {name: value for name, value in choices.items() if value and name not in body.model_fields_set}
+    return body.model_copy(update=filled)
 
 
 async def _settled_request(
     body: SearchIn, scope: Scope, services: Services, purpose: Purpose
-) -> tuple[CacheableRequest[SearchRequest], EffectiveSearch]:
-    """Return the search, and the values that hold for it.
+) -> tuple[CacheableRequest[SearchRequest], EffectiveSearch, WorkspaceSettings]:
+    """Return the search, the values that hold for it, and the settings of its workspace.
 
-    A memory profile that cannot be read counts as none and is named as degraded.
+    A memory profile or settings that cannot be read count as none and are named as degraded.
     """
     stamp = await services.caches.answers.read_stamp(scope, await question_of(body.query))
     profile, degraded = (stamp.profile, {}) if stamp else await _memory_profile(services, scope)
+    chosen, unread = (stamp.settings, {}) if stamp else await _workspace_settings(services, scope)
+    degraded = {**degraded, **unread}
+    body = _with_choices(body, chosen)
     # To the minute: a time to live counts in days, and a window that moves all the time is never asked for twice.
     now = utc_now().replace(second=0, microsecond=0)
-    settled = resolve_search(body.wishes(), profile, _defaults_of(body, services, purpose), purpose, now)
+    settled = resolve_search(
+        body.wishes(), profile, _defaults_of(body, services.settings, purpose, chosen), purpose, now
+    )
+    settled = replace(settled, tiers=_tiers_of_scope(settled.tiers, body, scope, chosen, services.settings))
     search = _search_request(body, scope, settled, services, purpose)
     query = await query_of(search)
     asked = body.asked_time(query.text, now)
@@ -82,7 +101,7 @@ async def _settled_request(
     walk = repr((query.text, query.limit, query.filters, query.depth)) if Tier.GRAPH in search.tiers else None
     kind = "context" if purpose is Purpose.CONTEXT else "search"
     identity = RequestIdentity(kind, scope, sent, query.text, walk)
-    return CacheableRequest(identity, search, stamp, body.cache, body.explain, degraded), settled
+    return CacheableRequest(identity, search, stamp, body.cache, body.explain, degraded), settled, chosen
 
 
 def _search_request(
@@ -117,6 +136,30 @@ def _tiers_that_count(tiers: Sequence[Tier], body: SearchIn) -> tuple[Tier, ...]
     if not left:
         raise InvalidInput("weights", "leave no source of the searched tiers a weight above 0")
     return left
+
+
+def _tiers_of_scope(
+    tiers: tuple[Tier, ...], body: SearchIn, scope: Scope, chosen: WorkspaceSettings, settings: Settings
+) -> tuple[Tier, ...]:
+    """Return the tiers without the messages, where those of one session alone are searched and none is named.
+
+    Raises:
+        InvalidInput: If no tier is left.
+    """
+    session_scope = chosen.session_scope or settings.search.session_scope
+    if scope.session is not None or "tiers" in body.model_fields_set or session_scope == "namespace":
+        return tiers
+    left = tuple(tier for tier in tiers if tier is not Tier.SESSIONS)
+    if not left:
+        raise InvalidInput("session", "is missing; messages are searched by session here, and no other tier is")
+    return left
+
+
+async def _workspace_settings(services: Services, scope: Scope) -> tuple[WorkspaceSettings, Mapping[str, str]]:
+    reading = services.reads.workspaces.get(scope.tenant, scope.workspace)
+    deadline_s = services.settings.search.source_deadline_s
+    found, degraded = await read_or_degrade("workspace_settings", reading, deadline_s)
+    return found or UNSET, degraded
 
 
 async def _memory_profile(services: Services, scope: Scope) -> tuple[MemoryProfile | None, Mapping[str, str]]:

@@ -10,9 +10,9 @@ from deployments.guard import allow
 from deployments.json_bodies import JsonRoute
 from deployments.routes.dependencies import ScopeDep
 from deployments.search_request import defaults
-from deployments.services import PrincipalDep, ServicesDep
+from deployments.services import PrincipalDep, Services, ServicesDep
 from lamina.api.memory_profiles import MemoryProfileIn, MemoryProfileOut
-from lamina.core.memory_profiles import MemoryProfile, Purpose
+from lamina.core.memory_profiles import MemoryProfile, Purpose, SearchDefaults
 from lamina.core.principals import ScopeField, Verb
 from lamina.core.scope import Scope
 from lamina.errors import InvalidInput
@@ -28,7 +28,7 @@ async def get_memory_profile(services: ServicesDep, principal: PrincipalDep, ids
     scope = ids.scope(principal.tenant)
     profile = await services.reads.memory_profiles.get(scope)
     if profile is None:
-        configured = defaults(services, Purpose.CONTEXT)
+        configured = await _defaults(services, scope)
         profile = MemoryProfile(configured.tiers, configured.limit, configured.min_score, is_verified=True)
     return MemoryProfileOut.from_profile(_agent(scope), profile)
 
@@ -39,7 +39,7 @@ async def put_memory_profile(body: MemoryProfileIn, services: ServicesDep, princ
     """Set how an agent remembers in a workspace; searches and contexts that name it follow from now on."""
     scope = body.scope(principal.tenant)
     is_verified = principal.speaks_for(ScopeField.AGENT, scope.agent)
-    profile = replace(body.profile(defaults(services, Purpose.CONTEXT)), is_verified=is_verified)
+    profile = replace(body.profile(await _defaults(services, scope)), is_verified=is_verified)
     stored = await services.reads.memory_profiles.put(scope, profile, utc_now())
     return MemoryProfileOut.from_profile(_agent(scope), stored)
 
@@ -49,6 +49,11 @@ async def put_memory_profile(body: MemoryProfileIn, services: ServicesDep, princ
 async def delete_memory_profile(services: ServicesDep, principal: PrincipalDep, ids: ScopeDep) -> None:
     """Give an agent the defaults again."""
     await services.reads.memory_profiles.delete(ids.scope(principal.tenant))
+
+
+async def _defaults(services: Services, scope: Scope) -> SearchDefaults:
+    chosen = await services.reads.workspaces.get(scope.tenant, scope.workspace)
+    return defaults(services.settings, Purpose.CONTEXT, chosen)
 
 
 def _agent(scope: Scope) -> str:

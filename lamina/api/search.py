@@ -32,7 +32,7 @@ from lamina.text.times import AskedTime, TimeKind, asked_time
 WEIGHT_NAMES = tuple(dict.fromkeys([*(modality.value for modality in Modality), *(source.value for source in Source)]))
 
 
-def _refuse_unknown_names(weights: Any) -> Any:
+def refuse_unknown_weights(weights: Any) -> Any:
     """Return the weights, if their names are known: of two kinds of names, the error is to list both."""
     for name in weights if isinstance(weights, dict) else ():
         if name not in WEIGHT_NAMES:
@@ -85,7 +85,7 @@ class SearchIn(ScopeIn):
         Normalisation.MIN_MAX,
         description="How weighted scales: min_max between the worst and the best found, absolute not at all.",
     )
-    weights: Annotated[dict[WeightName, Weight], BeforeValidator(_refuse_unknown_names)] = Field(
+    weights: Annotated[dict[WeightName, Weight], BeforeValidator(refuse_unknown_weights)] = Field(
         default_factory=dict,
         description=(
             "Weights of keyword, vector, graph or single sources, in place of the configured ones; 0 leaves one out. "

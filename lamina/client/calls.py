@@ -73,6 +73,14 @@ class Calls(ABC, Generic[Answer, Done]):
         """Return a note (`GET /v1/notes/{id}`)."""
         return self._get(f"/v1/notes/{id_}")
 
+    def workspace_settings(self, workspace: str) -> Answer:
+        """Return the settings of a workspace (`GET /v1/workspaces/{workspace}/settings`)."""
+        return self._get(f"/v1/workspaces/{quote(workspace, safe='')}/settings")
+
+    def set_workspace_settings(self, workspace: str, **settings: Any) -> Answer:
+        """Replace the settings of a workspace (`PUT /v1/workspaces/{workspace}/settings`)."""
+        return self.send(Call("PUT", f"/v1/workspaces/{quote(workspace, safe='')}/settings", settings))
+
     def change(self, id_: UUID | str, **fields: Any) -> Answer:
         """Change fields of a note (`PATCH /v1/notes/{id}`)."""
         return self.send(Call("PATCH", f"/v1/notes/{id_}", fields))

@@ -97,11 +97,12 @@ PREFERENCES = tuple(field.name for field in fields(SearchPreferences))
 
 @dataclass(frozen=True, slots=True)
 class SearchDefaults:
-    """Values for a request where neither it nor a profile names one."""
+    """Values for a request where neither it nor a profile names one; what is older than ``ttl_days`` is left out."""
 
     tiers: tuple[Tier, ...]
     limit: int
     min_score: float
+    ttl_days: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +140,7 @@ def resolve_search(
             tiers=_first(preferences.tiers, defaults.tiers),
             limit=_first(preferences.limit, defaults.limit),
             min_score=_first(preferences.min_score, defaults.min_score),
-            since=preferences.since,
+            since=_since(preferences, defaults.ttl_days, now),
             suffix="",
         )
     chunks = profile.max_context_chunks if purpose is Purpose.CONTEXT else defaults.limit
@@ -147,10 +148,15 @@ def resolve_search(
         tiers=_first(preferences.tiers, profile.tiers),
         limit=_first(preferences.limit, chunks),
         min_score=_first(preferences.min_score, profile.min_relevance),
-        since=_since(preferences, profile.ttl_days, now),
+        since=_since(preferences, _shorter(profile.ttl_days, defaults.ttl_days), now),
         suffix=profile.prompt_suffix,
         is_suffix_verified=profile.is_verified,
     )
+
+
+def _shorter(one: float | None, other: float | None) -> float | None:
+    """Return the shorter of two lives; ``None`` is one without an end."""
+    return min((days for days in (one, other) if days is not None), default=None)
 
 
 def _first(preference: Value | None, otherwise: Value) -> Value:

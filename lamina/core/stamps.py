@@ -6,6 +6,7 @@ from datetime import datetime
 from lamina.core.memory_profiles import MemoryProfile
 from lamina.core.sharing import Share, ShareState
 from lamina.core.tiers import Tier
+from lamina.core.workspace_settings import UNSET, WorkspaceSettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +42,7 @@ class Stamp:
         workspace: Epoch of its workspace's shares and memory profiles.
         shared: What other workspaces share with it, revoked shares excepted, in the order of their ids.
         profile: The agent's memory profile, if it has one.
+        settings: Those of the workspace, as of its epoch.
         is_settled: Whether every projection has taken over what the epochs stand for. While one has
             not, an answer may lack it and must not be kept.
         empty: Tiers that hold nothing in the scope. A write that ends this raises the epoch.
@@ -52,6 +54,7 @@ class Stamp:
     workspace: int
     shared: tuple[SharedEpoch, ...] = ()
     profile: MemoryProfile | None = None
+    settings: WorkspaceSettings = UNSET
     is_settled: bool = False
     empty: frozenset[Tier] = frozenset()
     question: Remembered | None = field(default=None, compare=False)

@@ -6,6 +6,7 @@ from pydantic import Field, model_validator
 
 from lamina.core.queries import MAX_DEPTH
 from lamina.core.tiers import Source, TierName
+from lamina.core.workspace_settings import SessionScope
 from lamina.settings.section import Section
 
 
@@ -59,6 +60,11 @@ class SearchSettings(Section):
         "fitted",
         description="How messages rank among those around them: by the weights of many signals that were fitted on "
         "conversations, or by two fixed weights of words and meaning.",
+    )
+    session_scope: SessionScope = Field(
+        "namespace",
+        description="Messages that a request without a session finds: those of all sessions of its namespace, or with "
+        "`session` none; tiers that a request names are searched all the same.",
     )
     context_candidates: int = Field(
         50, ge=1, le=1000, description="Messages each source offers to the ranking with their neighbours."

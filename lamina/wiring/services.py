@@ -61,6 +61,7 @@ from lamina.stores.postgres.procedures import Procedures
 from lamina.stores.postgres.profiles import Profiles
 from lamina.stores.postgres.shares import Shares
 from lamina.stores.postgres.stale_words import StaleWords
+from lamina.stores.postgres.workspace_settings import WorkspaceSettingsStore
 from lamina.wiring.stores import build_procedure_reads, learning_policy, session_url, similar_links, utc_now
 
 
@@ -312,6 +313,7 @@ class Reads:
     builds: Builds
     memory_profiles: MemoryProfiles
     agent_turns: AgentTurns
+    workspaces: WorkspaceSettingsStore
 
 
 def build_reads(settings: Settings, pool: Pool) -> Reads:
@@ -326,4 +328,5 @@ def build_reads(settings: Settings, pool: Pool) -> Reads:
         Builds(pool),
         MemoryProfiles(pool),
         AgentTurns(pool),
+        WorkspaceSettingsStore(pool),
     )

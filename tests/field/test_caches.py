@@ -121,6 +121,8 @@ async def test_every_kind_of_write_is_seen_by_the_next_read_on_any_replica(repli
         lambda: one.post("/v1/turns", json={**scope, "session": "s", "messages": [{"content": "I love jasmine tea"}]}),
         lambda: one.post("/v1/notes", json={**note, "workspace": "far", "content": "The far workspace has black tea"}),
         lambda: admin.post("/v1/shares", json={"workspace": "far", "to_workspace": "w", "segment": "notes"}),
+        lambda: admin.put("/v1/workspaces/w/settings", json={"budget_tokens": 40}),
+        lambda: admin.put("/v1/workspaces/w/settings", json={}),
         lambda: one.post(
             "/v1/notes", json={**note, "workspace": "far", "content": "The far workspace also has white tea"}
         ),

@@ -4,6 +4,7 @@ import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import quote
 from uuid import uuid4
 
 import httpx
@@ -111,6 +112,8 @@ EXAMPLES: dict[Route, Example] = {
     ("POST", "/v1/shares"): Example(PLACE, {"to_workspace": "atlas 2", "segment": "notes"}),
     ("GET", "/v1/shares"): Example(("workspace",)),
     ("DELETE", "/v1/shares/{id}"): Example(of="share"),
+    ("GET", "/v1/workspaces/{workspace:path}/settings"): Example(("workspace",), must_name=True),
+    ("PUT", "/v1/workspaces/{workspace:path}/settings"): Example(("workspace",), {"limit": 5}, must_name=True),
     ("GET", "/v1/memory-profile"): Example(ALL),
     ("PUT", "/v1/memory-profile"): Example(ALL, {"tiers": ["notes"]}),
     ("DELETE", "/v1/memory-profile"): Example(ALL),
@@ -208,10 +211,11 @@ class World:
     ) -> httpx.Response:
         """Send the example of a route in a scope."""
         example, (method, path) = EXAMPLES[route], route
-        in_path = {"workspace"} if path.startswith(FILES) else set()
+        in_path = {"workspace"} if "{workspace" in path else set()
         ids = {name: id_ for name, id_ in scope.items() if name in example.fields and name not in in_path}
         url = path.replace("{session:path}", SESSION).replace("{id}", str(thing)).replace("{path:path}", "a/file.md")
         url = url.replace("{workspace}", scope.get("workspace", OWN["workspace"]))
+        url = url.replace("{workspace:path}", quote(scope.get("workspace", OWN["workspace"]), safe=""))
         if example.is_form:
             return await client.request(method, url, data=ids, files={"file": ("a.txt", TEXT.encode())})
         if example.body is None:

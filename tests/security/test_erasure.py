@@ -56,6 +56,7 @@ LEFT_ALONE = (
     "shares",
     "stale_words",
     "tenant_usage",
+    "workspace_settings",
 )
 ANN, BOB = f"ณัฐชา 🌺 {MARK}", "bob"
 NAMES = ["ณัฐชา", "🌺", "ann", "ñandú", "مريم", "张伟", "👩‍👩‍👧", "a%'\"\\; --", "x" * 128]

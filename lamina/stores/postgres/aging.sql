@@ -1,9 +1,15 @@
 -- name: idle_notes
--- Warm notes that were idle for the shortest lifespan (of one hit), and expired notes.
-SELECT id, temperature, hits, last_hit_at, expires_at
+-- Warm notes that were idle for the shortest lifespan (of one hit), and notes that expired by themselves or by the
+-- retention of their workspace.
+SELECT id, temperature, hits, last_hit_at, least(expires_at, event_at + kept.time) AS expires_at
 FROM notes
+LEFT JOIN LATERAL (
+    SELECT make_interval(secs => 86400 * (settings ->> 'retention_days')::float8) AS time
+    FROM workspace_settings s WHERE s.tenant = notes.tenant AND s.workspace = notes.workspace
+) kept ON true
 WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namespace)s AND deleted_at IS NULL
-  AND ((temperature = 'warm' AND last_hit_at <= %(moment)s::timestamptz - %(idle)s::interval) OR expires_at <= %(moment)s)
+  AND ((temperature = 'warm' AND last_hit_at <= %(moment)s::timestamptz - %(idle)s::interval) OR expires_at <= %(moment)s
+       OR event_at <= %(moment)s::timestamptz - kept.time)
   AND (%(after)s::uuid IS NULL OR id > %(after)s)
 ORDER BY id
 LIMIT %(limit)s

@@ -834,6 +834,12 @@ CREATE UNLOGGED TABLE public.tenant_usage (
     counted_at timestamp with time zone NOT NULL,
     took_s double precision NOT NULL
 );
+CREATE TABLE public.workspace_settings (
+    tenant text NOT NULL,
+    workspace text NOT NULL,
+    settings jsonb NOT NULL,
+    updated_at timestamp with time zone NOT NULL
+);
 ALTER TABLE ONLY public.events ALTER COLUMN seq SET DEFAULT nextval('public.events_seq_seq'::regclass);
 ALTER TABLE ONLY public.agent_turns
     ADD CONSTRAINT agent_turns_pkey PRIMARY KEY (id);
@@ -947,6 +953,8 @@ ALTER TABLE ONLY public.stale_words
     ADD CONSTRAINT stale_words_pkey PRIMARY KEY (relation, id);
 ALTER TABLE ONLY public.tenant_usage
     ADD CONSTRAINT tenant_usage_pkey PRIMARY KEY (tenant);
+ALTER TABLE ONLY public.workspace_settings
+    ADD CONSTRAINT workspace_settings_pkey PRIMARY KEY (tenant, workspace);
 CREATE INDEX agent_turns_by_procedure ON public.agent_turns USING btree (procedure_id) WHERE (procedure_id IS NOT NULL);
 CREATE INDEX agent_turns_by_time ON public.agent_turns USING btree (tenant, workspace, namespace, recorded_at, id);
 CREATE INDEX agent_turns_by_user ON public.agent_turns USING btree (tenant, user_id) WHERE (user_id IS NOT NULL);

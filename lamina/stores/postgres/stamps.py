@@ -12,11 +12,13 @@ from lamina.aio.coalescing import Coalescer
 from lamina.core.scope import Scope
 from lamina.core.stamps import Remembered, SharedEpoch, Stamp
 from lamina.core.tiers import TIERS, ProjectionName
+from lamina.core.workspace_settings import UNSET
 from lamina.stores.postgres.connection import Pool, read_rows
 from lamina.stores.postgres.embedding_cache import TextKey, text_key
 from lamina.stores.postgres.memory_profiles import stored_profile
 from lamina.stores.postgres.queries import load_queries
 from lamina.stores.postgres.shares import stored_share
+from lamina.stores.postgres.workspace_settings import stored_settings
 
 QUERIES = load_queries("stamps.sql")
 
@@ -79,6 +81,7 @@ def _stamp(row: DictRow, text: TextKey | None) -> Stamp:
         workspace=row["workspace_epoch"],
         shared=tuple(map(_shared_epoch, row["shares"])),
         profile=profile and stored_profile({**profile, "updated_at": _moment(profile["updated_at"])}),
+        settings=UNSET if row["settings"] is None else stored_settings(row["settings"], row["settings_updated_at"]),
         is_settled=row["is_settled"],
         question=None if text is None else Remembered(row["embedding"], row["embedding_used_at"]),
         empty=frozenset(spec.tier for name, spec in TIERS.items() if not row[f"has_{name}"]),

@@ -5,6 +5,7 @@ SELECT coalesce(own.epoch, 0) AS namespace_epoch,
        coalesce(whole.epoch, 0) AS workspace_epoch,
        coalesce(shared.shares, '{}') AS shares,
        profile.profile,
+       chosen.settings, chosen.updated_at AS settings_updated_at,
        NOT EXISTS (
            SELECT 1 FROM outbox o
            WHERE o.projection = ANY(%(projections)s) AND o.seq <= greatest(own.outbox_seq, shared.outbox_seq)
@@ -33,6 +34,7 @@ LEFT JOIN embedding_cache kept
 LEFT JOIN epochs own
     ON (own.tenant, own.workspace, own.namespace) = (asked.tenant, asked.workspace, asked.namespace)
 LEFT JOIN epochs whole ON (whole.tenant, whole.workspace, whole.namespace) = (asked.tenant, asked.workspace, '')
+LEFT JOIN workspace_settings chosen ON (chosen.tenant, chosen.workspace) = (asked.tenant, asked.workspace)
 LEFT JOIN LATERAL (
     SELECT array_agg(json_build_object(
                'id', s.id, 'from_workspace', s.from_workspace, 'from_namespace', s.from_namespace,
