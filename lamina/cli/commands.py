@@ -14,7 +14,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from lamina import __version__, sample
-from lamina.cli import caches, config, jobs, keys, mcp, projections, quotas, receipts
+from lamina.cli import caches, config, folders, jobs, keys, mcp, projections, quotas, receipts
 from lamina.cli.common import (
     ConfigOption,
     DataDirOption,
@@ -257,6 +257,7 @@ def status(config: ConfigOption = None, data_dir: DataDirOption = None, url: Url
     raise typer.Exit(0 if ready["ready"] else 1)
 
 
+app.command()(folders.watch_folder)
 app.command()(projections.reindex)
 app.command()(projections.audit)
 app.command("mcp")(mcp.serve)
