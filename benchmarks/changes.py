@@ -157,7 +157,9 @@ async def _run(endpoint: Endpoint, conversations: Sequence[Conversation], concur
         return await run(client, conversations, concurrency)
 
 
-async def run(client: AsyncClient, conversations: Sequence[Conversation], concurrency: int) -> list[Judgement]:
+async def run(
+    client: AsyncClient, conversations: Sequence[Conversation], concurrency: int, limit: int = LIMIT
+) -> list[Judgement]:
     """Write the conversations, then ask their questions: once for results, once for a block."""
     prefix = f"changes-{uuid4().hex[:8]}"
     refs = await run_all(conversations, lambda item: _write(client, item, prefix), concurrency=concurrency)
@@ -166,7 +168,7 @@ async def run(client: AsyncClient, conversations: Sequence[Conversation], concur
     asked = [
         (item, question, known) for item, known in zip(conversations, refs, strict=True) for question in item.questions
     ]
-    judged = await run_all(asked, lambda case: _ask(client, *case, prefix), concurrency=concurrency)
+    judged = await run_all(asked, lambda case: _ask(client, *case, prefix, limit), concurrency=concurrency)
     stage(f"{len(judged)} questions asked")
     return judged
 
@@ -183,9 +185,14 @@ async def _write(client: AsyncClient, conversation: Conversation, prefix: str) -
 
 
 async def _ask(
-    client: AsyncClient, conversation: Conversation, question: Question, refs: Mapping[str, str], prefix: str
+    client: AsyncClient,
+    conversation: Conversation,
+    question: Question,
+    refs: Mapping[str, str],
+    prefix: str,
+    limit: int,
 ) -> Judgement:
-    scope = {"workspace": f"{prefix}-{conversation.name}", "limit": LIMIT}
+    scope = {"workspace": f"{prefix}-{conversation.name}", "limit": limit}
     moment = {} if question.as_of is None else {"as_of": question.as_of}
     answer = await client.search(question.text, explain=True, **scope, **moment)
     block = await client.context(question.text, budget_tokens=BUDGET_TOKENS, **scope, **moment)

@@ -72,11 +72,13 @@ def extract_by_rules(messages: Sequence[Message], ids: Sequence[UUID]) -> Extrac
     for message, id_ in spoken:
         for sentence in statements(message.content):
             found = list(facts_of(sentence))
-            notes += _notes(sentence, found, message, id_)
+            told = list(instructions_of(sentence)) if message.role is Role.USER else []
+            # A note of an instruction would still stand after its revocation.
+            notes += () if told else _notes(sentence, found, message, id_)
             if message.role is Role.USER:
                 facts += (
                     ProfileStatement(fact.patch, fact.withdrawn, message.occurred_at, f"message:{id_}")
-                    for fact in (*found, *instructions_of(sentence))
+                    for fact in (*found, *told)
                 )
     notes += tool_notes(every, CONFIDENCE)
     texts = [without_opaque(message.content) for message, _ in spoken]

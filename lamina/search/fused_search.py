@@ -28,7 +28,7 @@ from lamina.core.tiers import TIER_OF, Source, Tier
 from lamina.errors import Unavailable, describe_error
 from lamina.policies.ranking.call_weights import source_weights
 from lamina.policies.ranking.fusion import FusionOptions, RankingPolicy, fuse
-from lamina.policies.ranking.present_order import order_for_present
+from lamina.policies.ranking.present_order import WINDOW, asks_for_state, order_for_present
 from lamina.policies.ranking.time_boost import raise_by_time
 from lamina.search.late_rows import LateRows
 from lamina.search.query_embedding import embed_query, query_of
@@ -192,17 +192,25 @@ class Search:
         # Diversity comes last: a hit below the least score must not displace one above it.
         fused = raise_by_time(fuse(rankings, options, self._policy), query.time)
         ranked = [hit for hit in fused if hit.score >= request.min_score]
+        is_of_now = self._is_of_now(request, query)
+        limit = max(request.limit, WINDOW) if is_of_now else request.limit
         try:
             async with time_limit(self._deadlines.tier_s):
-                hits = await self._late_rows.hits(ranked, query, foreign, limit=request.limit)
+                hits = await self._late_rows.hits(ranked, query, foreign, limit=limit)
         except (Unavailable, TimeoutError) as error:
             whole = [hit for hit in ranked if isinstance(hit.memory, Memory)]
             if not whole:
                 raise Unavailable("postgres", describe_error(error)) from error
             return await self._late_rows.hits(whole, query, foreign, limit=request.limit), {ROWS: describe_error(error)}
-        if request.fusion is not FusionMethod.RRF or request.weights or not self._policy.present_order:
+        if not is_of_now:
             return hits, {}
-        return order_for_present(hits, query.text, as_of=query.filters.as_of is not None), {}
+        as_of = query.filters.as_of is not None
+        return order_for_present(hits, query.text, as_of=as_of, limit=request.limit), {}
+
+    def _is_of_now(self, request: SearchRequest, query: Query) -> bool:
+        """Report whether statements are put in their order for the present."""
+        is_fused = request.fusion is FusionMethod.RRF and not request.weights and self._policy.present_order
+        return is_fused and asks_for_state(query.text, as_of=query.filters.as_of is not None)
 
     async def _embed(self, query: Query, hints: SearchHints) -> tuple[Query, dict[str, str]]:
         if hints.embedding is not None:

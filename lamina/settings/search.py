@@ -88,7 +88,7 @@ class SearchSettings(Section):
     )
     present_order: bool = Field(
         default=True,
-        description="The first ten hits for a question about the present are ordered: statements that hold come before "
+        description="The first hits for a question about the present are ordered: statements that hold come before "
         "those that held. With the fusion `rrf` alone.",
     )
     rrf_k: int = Field(60, ge=1, description="Rank offset of reciprocal rank fusion.")

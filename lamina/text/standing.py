@@ -62,19 +62,88 @@ SUPPOSED = _phrases(
     """
 )
 """What is only thought, offered, dreamt or told by others."""
+CORRECTION = _phrases(
+    """
+    wait, hang on, hold on, scratch, correction, mixed up, i mixed, mistake, wrong, misread, i meant, my bad,
+    swapped the, put right, sorry no, actually, correct that, in fact, should be, forgot, misspoke, mistyped, typo,
+    halt, falschen, vertan, verwechselt, korrektur, moment, perdona, me equivoqué, error, corrijo, pardon, erreur,
+    je me, scusa, sbagliato, ошиб, не так, 搞错, 看错, 不对, 说错, 更正, 間違, 訂正, 違い, 아니, 잘못
+    """
+)
+"""What begins a correction of what was said just before."""
+ACKNOWLEDGED = _phrases(
+    """
+    noted, updated, changed, corrected, saved, entered, understood, recorded, added, set, moved, replaced, switched,
+    congratulations, sorry, notiert, geändert, korrigiert, vermerkt, eingetragen, ändere, trage, anotado, apuntado,
+    corregido, cambiado, noté, corrigé, annotato, corretto, записал, исправил, 记下, 改好, 更新, 承知, 変更, 修正,
+    바꾸, 수정
+    """
+)
+"""What an assistant says to a statement of how things are."""
+OTHERS = _phrases(
+    """
+    my brother, my sister, my cousin, my neighbour, my neighbor, my niece, my nephew, my aunt, my uncle, my friend,
+    my colleague, my boss, my husband, my wife, my mother, my father, my mum, my dad, my mom, my son, my daughter,
+    my flatmate, my sis, my bro, brother in, neighbour's, neighbor's, sister's, brother's, friend's, colleague's,
+    cousin's, flatmate's, the neighbour, the neighbours, a friend, a colleague, the other, other team, another team,
+    a competitor, our rivals, somebody else's, someone else's, mein bruder, meine schwester, mein nachbar,
+    mi hermano, mi hermana, mi primo, mi prima, mon frère, ma sœur, mia cugina, a minha, моя, мой брат, 朋友, 同事,
+    友達, 同僚, 친구
+    """
+)
+"""People beside the one who speaks, and others of a kind."""
+_UNREAL = _phrases(
+    """
+    dream, dreamt, dreamed, nightmare, imagine, imagined, pretend, suppose, supposing, what if, hypothetical,
+    hypothetically, thought experiment, kidding, joke, joking, april fool, april fools, novel, scene, chapter, diary,
+    flyer, advert, advertisement, scam, offered me, offered us, an offer, declined, turned down, said no, voted no,
+    no thanks, should we, should i, if i, if we, if ever, someday, one day, maybe in, wants us, wants me, im traum,
+    traum, träumte, geträumt, albtraum, angenommen, angebot, wenn ich, sueño, soñé, oferta, si yo, si me, rêve, rêvé,
+    si je, sogno, sognato, sonho, sonhei, сон, приснилось, если бы, 如果, 梦见, 要是, 夢で, 夢を, もし, 꿈에, 만약
+    """
+)
+_FORMER = _phrases(
+    """
+    when i, when we, back then, in those, those days, those years, years ago, till i, until i, used to, that year,
+    the years, the year, that summer, that winter, that spring, that autumn, last summer, last winter, before that,
+    at first, at that, that point, formerly, als kind, als ich, damals, früher, de niño, de niña, cuando era,
+    en aquel, quand j'étais, à l'époque, da bambino, da bambina, quando ero, quando era, в детстве, тогда, раньше,
+    小时, 当时, 以前, 子供, 当時, 昔は, 어릴
+    """
+)
+_FIRST_PERSON = listed(
+    "i i'm i've i'd i'll my me we we're we've our us ours mine ich wir mein meine unser unsere yo mi nosotros je j'ai "
+    "nous mon ma io mio mia noi eu meu minha nós я мы мой моя"
+)
+_OF_THIRD_PERSON = regex.compile(
+    r"\A\W{0,4}+(?:\w{1,20}[.!,] )?(?:they|their|she|he|her|his|ella|él|ellos|elle|ils|sie|er|lei|lui|она|он|они|他|"
+    r"她|他们|彼|彼女)\b",
+    regex.IGNORECASE,
+)
+_QUOTED = regex.compile(r'"[^"\n]{8,400}+"|“[^”\n]{8,400}+”|«[^»\n]{8,400}+»|„[^“”\n]{8,400}+[“”]|「[^」\n]{8,400}+」')
+_MOSTLY = 0.45
 _PAST_VERBS = frozenset({"was", "were", "had", "did", "been"})
 _PRESENT_VERBS = listed(
     "am is are has have i'm we're they're it's he's she's that's there's i've we've here's you're bin ist sind bist "
     "soy es son está estoy están suis est sont sou é sono è"
 )
 _NUMERALS = frozenset((*NUMBER_WORDS, *MONTHS, *WEEKDAYS)) - {"may"}
+_TOLD = listed(
+    "came went wrote said got made took gave bought found told left won lost sent met chose began paid broke built "
+    "grew fell kept ran sang sold spoke spent taught thought threw wore saw brought caught drew drove ate felt flew "
+    "forgot heard hid knew led lent rose stole swam woke"
+)
+_OF_THE_PRESENT = listed(
+    "am is are do does has have can could should must will would may shall isn't aren't doesn't don't hasn't haven't "
+    "who's what's where's be being"
+)
 _ASKS = regex.compile(r"[?\uff1f\u061f\u037e\u055e\u1367]\W*$")
 _SHORTEST_PARTICIPLE = 5
 _YEAR = regex.compile(r"(?<!\d)(?:19|20)\d\d(?!\d)")
 
 _PAST_QUESTION = _phrases(
     """
-    was, were, did, had, used to, ago, originally, initially, at first, the first, before, earlier, previous,
+    was, were, did, had, used to, ago, originally, initially, at first, before, earlier, previous,
     previously, former, formerly, back then, last year, last month, last week, last summer, last winter, last
     spring, yesterday, war, waren, hatte, hatten, wurde, wurden, damals, früher, zuvor, gab, era, eran, fue, fueron,
     había, tenía, estaba, vivía, trabajaba, usaba, tocaba, hacía, antes, était, étaient, avait, avant, estava,
@@ -114,8 +183,15 @@ def asks_about_present(phrases: Sequence[str], *, as_of: bool) -> bool:
     True
     >>> asks_about_present(phrases_of("Where did Ann live?"), as_of=False)
     False
+    >>> asks_about_present(phrases_of("Who composed the song?"), as_of=False)
+    False
     """
-    return as_of or names_present(phrases) or _PAST_QUESTION.isdisjoint(phrases)
+    return as_of or names_present(phrases) or (_PAST_QUESTION.isdisjoint(phrases) and not _is_told(phrases))
+
+
+def _is_told(phrases: Sequence[str]) -> bool:
+    """Report whether the verb of an English question tells of what happened: "Who composed it?"."""
+    return _OF_THE_PRESENT.isdisjoint(phrases) and any(word in _TOLD or _is_participle(word) for word in phrases)
 
 
 def names_present(phrases: Sequence[str]) -> bool:
@@ -141,6 +217,24 @@ def asks_for_person(phrases: Sequence[str]) -> bool:
 def share_of(phrases: Sequence[str], listed: frozenset[str]) -> float:
     """Return how many of the phrases are listed, as a share of three; more count no more."""
     return min(sum(map(listed.__contains__, phrases)), 3) / 3
+
+
+def misleads(text: str, phrases: Sequence[str], year: int) -> bool:
+    """Report whether a statement tells of no present of its speaker's.
+
+    It does not where it is dreamt, supposed, offered or declined, tells of how it was, quotes, or begins with a person
+    beside the one who speaks.
+
+    Args:
+        text: The statement.
+        phrases: Its phrases.
+        year: When it was made.
+    """
+    if not _UNREAL.isdisjoint(phrases) or not _FORMER.isdisjoint(phrases) or names_year_before(text, year):
+        return True
+    if sum(len(match[0]) for match in _QUOTED.finditer(text)) >= _MOSTLY * len(text):
+        return True
+    return _OF_THIRD_PERSON.match(text) is not None and _FIRST_PERSON.isdisjoint(phrases)
 
 
 def tense(phrases: Sequence[str]) -> float:

@@ -3,8 +3,10 @@ from typing import Any
 
 import pytest
 
+from lamina.core.memories import Message, Role, new_id
 from lamina.core.profiles import ProfileStatement, TimedDocument, state
 from lamina.extraction.instructions import instructions_of
+from lamina.extraction.rules import extract_by_rules
 from lamina.extraction.speech import statements
 
 MORNING = datetime(2026, 3, 1, 9, tzinfo=UTC)
@@ -130,3 +132,24 @@ def test_what_was_revoked_is_not_brought_back_by_an_older_message_that_arrives_l
     profile = state(state(TimedDocument({}), [later], now), [older], now)
 
     assert "instructions" not in profile.document
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Always answer in German.",
+        "From now on, answer in Spanish.",
+        "never use emojis",
+        "You no longer need to answer in German.",
+    ],
+)
+def test_an_instruction_and_its_revocation_leave_no_note_that_survives_them(text: str) -> None:
+    assert extract_by_rules([Message(Role.USER, text)], [new_id()]).notes == ()
+
+
+def test_a_rule_of_work_beside_an_instruction_is_noted() -> None:
+    text = "Always answer in German. Always run the linter first."
+
+    (note,) = extract_by_rules([Message(Role.USER, text)], [new_id()]).notes
+
+    assert note.content == "Always run the linter first."

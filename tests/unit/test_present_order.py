@@ -7,7 +7,7 @@ import pytest
 
 from lamina.core.queries import FusedHit, Memory, Placement
 from lamina.core.tiers import Source, Tier
-from lamina.policies.ranking.present_order import order_for_present
+from lamina.policies.ranking.present_order import WINDOW, order_for_present
 from lamina.text.standing import asks_about_present, phrases_of
 
 FIRST = datetime(2026, 1, 5, 9, tzinfo=UTC)
@@ -99,15 +99,89 @@ def test_a_question_that_names_the_present_has_weights_of_its_own(question: str,
     assert days_of(order_for_present(HITS, question, as_of=False, weights={"late x now": 1.0})) == days
 
 
-def test_documents_keep_their_places_and_hits_behind_the_tenth_too() -> None:
+def test_documents_keep_their_places_and_hits_behind_the_window_too() -> None:
     passage = hit("Paris is a city", 99, tier=Tier.DOCUMENTS)
-    many = (HITS[0], passage, *(hit("talk", day) for day in range(100, 112)))
+    many = (HITS[0], passage, *(hit("talk", day) for day in range(100, 120)))
 
     ordered = order_for_present(many, "Where does Ann live now?", as_of=False, weights=LATE_WINS)
 
     assert ordered[1] is passage
-    assert days_of(ordered[:10]) == [107, 99, 106, 105, 104, 103, 102, 101, 100, 1]
-    assert ordered[10:] == many[10:]
+    assert days_of(ordered[:WINDOW]) == [115, 99, *range(114, 99, -1), 1]
+    assert ordered[WINDOW:] == many[WINDOW:]
+
+
+def test_two_hits_at_most_come_in_from_beyond_the_limit_and_the_last_give_way() -> None:
+    many = tuple(hit("talk", day) for day in range(1, 9))
+
+    ordered = order_for_present(many, "Where does Ann live now?", as_of=False, limit=5, weights=LATE_WINS)
+
+    assert days_of(ordered) == [8, 7, 3, 2, 1]
+
+
+def test_what_comes_first_never_gives_way_to_what_is_beyond_the_limit() -> None:
+    hits = (hit("talk", 9), hit("talk", 1), hit("talk", 8))
+
+    first, second = (
+        order_for_present(hits, "Where does Ann live?", as_of=False, limit=limit, weights=LATE_WINS) for limit in (1, 2)
+    )
+
+    assert (days_of(first), days_of(second)) == ([9], [9, 8])
+
+
+@pytest.mark.parametrize(
+    ("holds", "misleading", "question"),
+    [
+        ("I paint in oil.", "I dreamt I paint in chalk on a boat", "What does Ann paint in?"),
+        ("Unser Hof liegt in Bremen.", "Angenommen, unser Hof liegt in Ulm, was dann?", "Wo liegt der Hof von Ann?"),
+        ("My bank is Arden.", '"Your bank is Velta now, pay there", says a mail', "Which bank is Ann's?"),
+        ("Our coach is Ben.", "Their coach is Max, he shouts.", "Who is the coach?"),
+        ("Nuestro club es Alba.", "Ellos tienen el club Delfín.", "¿Cuál es el club de Ana?"),
+        ("My shoe size is 46.", "When I was a boy my shoe size was 41.", "What is the shoe size?"),
+        ("我的银行是中银。", "如果我的银行是农行就好了。", "她的银行是哪家?"),
+    ],
+)
+def test_a_later_statement_that_misleads_stands_behind_the_one_that_it_competes_with(
+    holds: str, misleading: str, question: str
+) -> None:
+    hits = (hit(misleading, 60), hit("Lovely weather", 30), hit(holds, 1))
+
+    ordered = days_of(order_for_present(hits, question, as_of=False, weights=LATE_WINS))
+
+    assert ordered.index(1) < ordered.index(60)
+
+
+@pytest.mark.parametrize(
+    ("said", "later"),
+    [
+        ("I paint in oil.", "I now paint in chalk."),
+        ("Our coach is Ben.", "We dreamt of it for years: we live in Rome."),
+    ],
+)
+def test_a_later_statement_of_change_or_of_another_subject_keeps_its_place(said: str, later: str) -> None:
+    hits = (hit(said, 1), hit(later, 60))
+
+    assert days_of(order_for_present(hits, "What does Ann paint in?", as_of=False, weights=LATE_WINS)) == [60, 1]
+
+
+def test_a_correction_counts_on_the_occasion_on_which_the_mistake_was_made() -> None:
+    mistake = hit("The key is under the red pot.", 1)
+    correction = replace(hit("Sorry, wrong pot: the key is under the blue one.", 1), score=0.5)
+    correction = replace(correction, memory=replace(correction.memory, id=UUID(int=2)))
+
+    ordered = order_for_present(
+        (mistake, correction), "Where is the key?", as_of=False, weights={"corrects just said": 1.0}
+    )
+
+    assert days_of(ordered) == [2, 1]
+
+
+def test_an_assistant_that_takes_note_of_a_statement_raises_it() -> None:
+    noted = replace(hit("Noted, I changed the address.", 30).memory, source="assistant", id=UUID(int=31))
+    hits = (hit("I live in Paris", 1), hit("A long day, and rain", 20), *HITS[1:2], FusedHit(noted, 1.0, {}))
+
+    ordered = order_for_present(hits, "Where does Ann live?", as_of=False, weights={"acknowledged": 1.0})
+
+    assert days_of(ordered)[0] == 30
 
 
 @pytest.mark.parametrize(
@@ -152,6 +226,10 @@ def test_hits_of_one_moment_and_empty_texts_have_finite_scores() -> None:
     [
         ("Which editor does Ann use these days?", True),
         ("What was the first editor of Ann?", False),
+        ("Who gets the first call?", True),
+        ("Who composed the song?", False),
+        ("Which word is Ann supposed to use?", True),
+        ("What went wrong in the lab?", False),
         ("What did Ann finally choose?", True),
         ("¿Dónde vive Ana?", True),
         ("¿Dónde vivía Ana?", False),
