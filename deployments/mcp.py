@@ -53,6 +53,8 @@ class _McpEndpoint:
         self._server: Server[Any] | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        # The server of Serve leaves blanks behind a value, which are no part of it.
+        scope = {**scope, "headers": [(name, value.strip(b" \t")) for name, value in scope["headers"]]}
         headers = Headers(scope=scope)
         if (foreign := self._foreign(headers)) is not None:
             await problem(*foreign)(scope, receive, send)

@@ -247,6 +247,14 @@ async def test_headers_that_contradict_the_body_are_refused(application: Applica
     assert (await application.client().get("/v1/notes")).json()["notes"] == []
 
 
+async def test_blanks_around_a_header_are_no_part_of_it(application: Application) -> None:
+    params = {"name": "search", "arguments": {"query": "x"}}
+
+    answer = await post(application.client(), "tools/call", params, Mcp_Name="  search \t")
+
+    assert answer.status_code == 200
+
+
 @pytest.mark.parametrize("version", [MODERN, LEGACY])
 @pytest.mark.parametrize("tool", ["drop_table", "__init__", "remember ", "x" * 10_000, "../v1/keys"])
 async def test_an_unknown_tool_is_an_error_that_names_the_tools(
