@@ -18,6 +18,7 @@ from deployments.access import accesses
 from deployments.bodies import BodyLimit, HeadAsGet
 from deployments.front_door import FrontDoor
 from deployments.mcp import McpRoute
+from deployments.oauth import METADATA_PATH, answer_metadata
 from deployments.parameters import refuse_ambiguous
 from deployments.routes import (
     archives,
@@ -90,8 +91,10 @@ def build_api(services: Services) -> FastAPI:
     app = _with_routes(services)
     pages.install(app)
     app.add_route("/openapi.json", _answer_document, include_in_schema=False)
+    for path in (METADATA_PATH, f"{METADATA_PATH}{{resource:path}}"):
+        app.add_route(path, answer_metadata, include_in_schema=False)
     # Its calls come to the same routes, of which the key is checked already.
-    mcp = McpRoute(_within_limits(_with_routes(services)), services.settings.mcp)
+    mcp = McpRoute(_within_limits(_with_routes(services)), services)
     app.router.routes.append(mcp)
     _within_limits(app, mcp)
     app.add_middleware(FrontDoor, services=services)

@@ -8,15 +8,18 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
 from starlette.datastructures import Headers
+from starlette.requests import Request
 from starlette.routing import Route
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from deployments.bodies import body_of
-from deployments.problems import problem
-from lamina.core.principals import Principal
-from lamina.errors import InvalidInput
+from deployments.problems import answer_error, problem
+from deployments.services import Services
+from lamina.core.json_values import read_json
+from lamina.core.principals import VERBS_OF, Principal, Verb
+from lamina.core.tokens import scope_of
+from lamina.errors import InsufficientScope, InvalidInput
 from lamina.extras import needing
-from lamina.settings.doors import McpSettings
 from lamina.text.hygiene import shorten
 
 if TYPE_CHECKING:
@@ -26,6 +29,7 @@ PATH = "/mcp"
 BODY_MIB = 1
 """Most of a body: what a model writes in one call. The SDK reads it in the loop that serves everybody."""
 SCOPE_HEADERS = {f"lamina-{name}": name for name in ("workspace", "namespace", "user", "agent", "swarm")}
+_READING = frozenset({"resources/list", "resources/read", "prompts/get"})
 _BASE_URL = "http://lamina"
 _CHECKED = "checked by the front door"
 
@@ -35,21 +39,24 @@ class McpRoute(Route):
 
     Args:
         behind: The API behind the front door.
-        settings: Which names of this service, and which pages, may ask.
+        services: The settings, which name the hosts and pages that may ask.
     """
 
     openapi_extra = body_of(mib=BODY_MIB)
 
-    def __init__(self, behind: ASGIApp, settings: McpSettings) -> None:
-        super().__init__(PATH, endpoint=_McpEndpoint(behind, settings), include_in_schema=False)
+    def __init__(self, behind: ASGIApp, services: Services) -> None:
+        super().__init__(PATH, endpoint=_McpEndpoint(behind, services), include_in_schema=False)
 
 
 class _McpEndpoint:
     """Answers each request by a server that keeps nothing between two of them, so that any replica answers."""
 
-    def __init__(self, behind: ASGIApp, settings: McpSettings) -> None:
+    def __init__(self, behind: ASGIApp, services: Services) -> None:
         self._behind = behind
-        self._settings = settings
+        jwt = services.settings.auth.jwt
+        own = () if jwt is None else (_host_name(jwt.audience),)
+        self._hosts = frozenset((*services.settings.mcp.hosts, *own))
+        self._origins = services.settings.mcp.origins
         self._server: Server[Any] | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -69,6 +76,15 @@ class _McpEndpoint:
             if self._server is None:
                 self._server = await asyncio.to_thread(self._build)
             from mcp.server.streamable_http_manager import StreamableHTTPSessionManager  # noqa: PLC0415 - as above
+        principal: Principal = scope["state"]["principal"]
+        if principal.issuer is not None:
+            body = await Request(scope, receive).body()
+            verb = await asyncio.to_thread(needed_verb, body)
+            if verb is not None and verb not in principal.allowed_verbs():
+                refusal = answer_error(Request(scope), InsufficientScope(scope_of(verb)))
+                await refusal(scope, receive, send)
+                return
+            receive = _received(body, receive)
         # One for each request: what it starts ends with it, and no lifespan has to be kept beside the application's.
         manager = StreamableHTTPSessionManager(self._server, json_response=True, stateless=True)
         async with manager.run():
@@ -82,7 +98,8 @@ class _McpEndpoint:
             scope = context.request.scope
             principal: Principal = scope["state"]["principal"]
             async with self._client(scope, principal) as api:
-                yield Door(api, principal.allowed_verbs())
+                # The scopes of a token can be extended, by a client that knows of a tool.
+                yield Door(api, principal.allowed_verbs() if principal.issuer is None else VERBS_OF[principal.role])
 
         return build_server(open_door)
 
@@ -104,10 +121,10 @@ class _McpEndpoint:
         Otherwise a page whose name is made to point here could send a browser's requests.
         """
         host, origin = headers.get("host", ""), headers.get("origin")
-        if _host_name(f"//{host}") not in self._settings.hosts:
+        if _host_name(f"//{host}") not in self._hosts:
             reason = "is none of the names by which this service is asked; add it to mcp.hosts"
             return HTTPStatus.MISDIRECTED_REQUEST, f"Host: {shorten(host) or 'nothing'} {reason}"
-        if origin is None or origin in self._settings.origins or _host_name(origin) in self._settings.hosts:
+        if origin is None or origin in self._origins or _host_name(origin) in self._hosts:
             return None
         return HTTPStatus.FORBIDDEN, f"Origin: {shorten(origin)} is another site's; add it to mcp.origins"
 
@@ -133,3 +150,29 @@ def ids_of(headers: Headers) -> dict[str, str]:
         return {name: unquote(value, errors="strict") for name, value in sent.items()}
     except UnicodeDecodeError as error:
         raise InvalidInput("Lamina-…", "is no UTF-8; percent-encode the id") from error
+
+
+def needed_verb(body: bytes) -> Verb | None:
+    """Return what a request of the protocol needs to be allowed; ``None`` if nothing, or if it is none."""
+    from lamina.client.mcp.tools import BY_NAME  # noqa: PLC0415 - with the first request of a token
+
+    try:
+        message = read_json(body, "body")
+    except InvalidInput:
+        return None
+    method = message.get("method") if isinstance(message, dict) else None
+    if method in _READING:
+        return Verb.READ
+    params = message.get("params") if method == "tools/call" else None
+    name = params.get("name") if isinstance(params, dict) else None
+    return BY_NAME[name].verb if isinstance(name, str) and name in BY_NAME else None
+
+
+def _received(body: bytes, receive: Receive) -> Receive:
+    """Return a ``receive`` that begins with a body that was read."""
+    unread: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def receive_again() -> Message:
+        return unread.pop() if unread else await receive()
+
+    return receive_again

@@ -10,9 +10,18 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
+from deployments.oauth import challenge
 from lamina.api.problems import STATUS_OF
 from lamina.core.metrics import REFUSALS
-from lamina.errors import InvalidInput, LaminaError, OutsideBounds, Overloaded, Unauthenticated, Unavailable
+from lamina.errors import (
+    InsufficientScope,
+    InvalidInput,
+    LaminaError,
+    OutsideBounds,
+    Overloaded,
+    Unauthenticated,
+    Unavailable,
+)
 from lamina.text.hygiene import shorten
 
 logger = logging.getLogger(__name__)
@@ -88,10 +97,14 @@ def _headers(error: LaminaError) -> dict[str, str]:
 
 
 def answer_error(request: Request, error: LaminaError) -> JSONResponse:
-    """Return the response for an error of the library, and count it where it is a refusal."""
+    """Return the response for an error of the library, with a challenge; count it where it is a refusal."""
+    services = request.app.state.services
     if isinstance(error, Overloaded):
-        request.app.state.services.meter.record(REFUSALS, part=error.part)
-    return from_error(error)
+        services.meter.record(REFUSALS, part=error.part)
+    answer = from_error(error)
+    if isinstance(error, Unauthenticated | InsufficientScope) and services.settings.auth.jwt is not None:
+        answer.headers["WWW-Authenticate"] = challenge(error, services.settings.auth.jwt)
+    return answer
 
 
 async def _on_lamina_error(request: Request, error: Exception) -> JSONResponse:

@@ -27,7 +27,8 @@ from lamina.core.ports import CacheShard, Embedder, Links, ModelReport, TierSear
 from lamina.core.principals import VERBS_OF, Principal, Verb, lowest_role
 from lamina.core.queries import Answer, SearchRequest
 from lamina.core.tiers import ProjectionName, Tier
-from lamina.errors import Forbidden, LaminaError, OutsideBounds, Unauthenticated
+from lamina.core.tokens import scope_of
+from lamina.errors import Forbidden, InsufficientScope, LaminaError, OutsideBounds, Unauthenticated
 from lamina.ingest.graph import GraphRecorder
 from lamina.ingest.hits import HitCounter
 from lamina.ingest.turns import Recorder
@@ -47,6 +48,7 @@ from lamina.stores.postgres.keys import Keys, has_form_of_key, hash_key
 from lamina.stores.postgres.owners import Owners
 from lamina.stores.postgres.quotas import Quotas
 from lamina.stores.postgres.shares import Shares
+from lamina.stores.token_issuer import TokenIssuer, has_form_of_token
 from lamina.wiring.archives import build_archived_notes
 from lamina.wiring.caches import CacheParts, build_caches
 from lamina.wiring.erasures import ErasureParts, build_erasures
@@ -68,6 +70,7 @@ from lamina.wiring.services import (
     build_search,
 )
 from lamina.wiring.stores import utc_now
+from lamina.wiring.tokens import build_token_issuer
 
 MAX_CACHED_KEYS = 10_000
 MOST_KEYS_OF_A_LOOKUP = 64
@@ -89,9 +92,11 @@ class KeyCheck:
     Args:
         keys: Where keys are kept.
         trust_s: Seconds for which a key is trusted; a revocation takes effect after them at the latest.
+        issuer: Checks tokens in place of keys.
     """
 
-    def __init__(self, keys: Keys, *, trust_s: float) -> None:
+    def __init__(self, keys: Keys, *, trust_s: float, issuer: TokenIssuer | None = None) -> None:
+        self._issuer = issuer
         # Keys that are tried at the same time are looked up together: one statement is under way at most.
         self._lookups: Coalescer[str, Principal | None] = Coalescer(
             keys.find, part="keys", max_items=MOST_KEYS_OF_A_LOOKUP, max_in_flight=1
@@ -116,23 +121,27 @@ class KeyCheck:
         Raises:
             Unauthenticated: If it is missing, unknown, revoked or expired.
         """
+        if key and self._issuer is not None and has_form_of_token(key):
+            principal = await self._issuer.check(key)
+            self._seen[hash_key(key)] = None
+            return principal
         if not key or not has_form_of_key(key):
             raise Unauthenticated
         digest, now = hash_key(key), utc_now()
         if digest in self._unknown:
             raise Unauthenticated
-        principal = self._trusted.get(digest) or await self._lookups.submit(key)
-        if principal is None or principal.has_expired(now):
+        found = self._trusted.get(digest) or await self._lookups.submit(key)
+        if found is None or found.has_expired(now):
             self._seen.pop(digest, None)
             self._unknown[digest] = None
             raise Unauthenticated
         self._seen[digest] = None
         # Not renewed by use, or a revoked key that is used all the time would be trusted for ever.
-        self._trusted.setdefault(digest, principal)
-        if principal.key_id not in self._noted:
-            self._noted[principal.key_id] = None
-            self._uses.add((principal.key_id, now))
-        return principal
+        self._trusted.setdefault(digest, found)
+        if found.key_id not in self._noted:
+            self._noted[found.key_id] = None
+            self._uses.add((found.key_id, now))
+        return found
 
     async def flush(self) -> None:
         """Write the uses that wait."""
@@ -269,7 +278,7 @@ def build_services(
         documents=documents,
         files=files,
         reads=reads,
-        key_check=KeyCheck(reads.keys, trust_s=settings.write.key_cache_s),
+        key_check=KeyCheck(reads.keys, trust_s=settings.write.key_cache_s, issuer=build_token_issuer(settings.auth)),
         hits=build_hit_counter(settings, pool),
         shares=shares,
         owners=Owners(pool),
@@ -333,6 +342,8 @@ async def principal_of(
     if verb not in VERBS_OF[principal.role]:
         raise Forbidden(principal.role, lowest_role(verb))
     if verb not in principal.allowed_verbs():
+        if principal.issuer is not None:
+            raise InsufficientScope(scope_of(verb))
         allowed = ", ".join(sorted(principal.allowed_verbs()))
         raise OutsideBounds("verbs", f"are {allowed} for this key; this call needs {verb.value}")
     if verb is Verb.WRITE:

@@ -42,6 +42,21 @@ class Unauthenticated(LaminaError):
         return "no valid API key; send `Authorization: Bearer <key>` (create one with `lamina keys create`)"
 
 
+class InvalidToken(Unauthenticated):
+    """A token in place of a key that is not valid; get another one from its issuer.
+
+    Args:
+        reason: What is wrong with it.
+    """
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"the token is not valid: {self.reason}; get one from its issuer for this service"
+
+
 class Forbidden(LaminaError):
     """The key is valid but its role does not reach this far.
 
@@ -74,6 +89,19 @@ class OutsideBounds(LaminaError):
 
     def __str__(self) -> str:
         return f"{self.field}: {self.reason}"
+
+
+class InsufficientScope(OutsideBounds):
+    """The token is valid but its scopes do not reach this far; ask its issuer for one with these, too.
+
+    Args:
+        scopes: All scopes that the call needs.
+    """
+
+    def __init__(self, scopes: str) -> None:
+        super().__init__("scope", f"does not include what this call needs; get a token with {scopes}")
+        self.args = (scopes,)
+        self.scopes = scopes
 
 
 class NotFound(LaminaError):

@@ -135,6 +135,7 @@ class Principal:
         verbs: What it may do of that; none means all.
         bounds: The ids that it is bound to.
         expires_at: When it ends, in UTC; ``None`` means never.
+        issuer: Who issued its token; ``None`` for a key.
     """
 
     key_id: UUID
@@ -143,6 +144,7 @@ class Principal:
     verbs: frozenset[Verb] = frozenset()
     bounds: Bounds = Bounds()
     expires_at: datetime | None = None
+    issuer: str | None = None
 
     def allowed_verbs(self) -> frozenset[Verb]:
         """Return all that the key may do."""

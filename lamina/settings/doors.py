@@ -1,8 +1,9 @@
 """Settings of the doors beside the HTTP API."""
 
-from typing import Annotated
+from typing import Annotated, Literal
+from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, field_validator
 
 from lamina.settings.section import Section
 
@@ -21,3 +22,50 @@ class McpSettings(Section):
     origins: tuple[str, ...] = Field(
         (), description="Pages of other sites that may ask, as `https://app.example.com`; others are answered 403."
     )
+
+
+class ClaimSettings(Section):
+    """Claims of a token, by name or by a path with dots (`realm_access.roles`)."""
+
+    tenant: str = Field("tenant", description="Claim with the tenant that the token opens.")
+    workspace: str | None = Field(
+        "workspace", description="Claim with the workspaces that it is bound to; one without it is bound to none."
+    )
+    user: str | None = Field(
+        "sub", description="Claim with the user that it is bound to, which it must have; null binds tokens to no user."
+    )
+    agent: str | None = Field(None, description="Claim with the agents that it is bound to, if tokens have one.")
+    role: str = Field("role", description="Claim with its role: reader, writer or admin, or a list with one of them.")
+
+
+class JwtSettings(Section):
+    """Tokens of an OAuth issuer beside keys: RS256 or ES256, with the issuer's keys found by discovery."""
+
+    issuer: str = Field(description="URL of the issuer, as its tokens name it.")
+    audience: str = Field(
+        description="URL at which clients reach `/mcp`, e.g. `https://memory.example/mcp`; tokens for another audience "
+        "are refused."
+    )
+    tenant: str | None = Field(None, description="Tenant of every token, in place of a claim.")
+    role: Literal["reader", "writer", "admin"] = Field("reader", description="Role of a token without a claim for it.")
+    claims: ClaimSettings = ClaimSettings()
+    keys_s: float = Field(
+        600.0, gt=0, description="Seconds for which the issuer's keys are kept; a new one is fetched when it is met."
+    )
+    leeway_s: float = Field(30.0, ge=0, le=600, description="Seconds by which the issuer's clock may differ.")
+
+    @field_validator("issuer", "audience")
+    @classmethod
+    def _refuse_plain(cls, url: str) -> str:
+        parts = urlsplit(url)
+        is_local = parts.scheme == "http" and parts.hostname in {"localhost", "127.0.0.1", "::1"}
+        if not parts.hostname or not (parts.scheme == "https" or is_local) or parts.query or parts.fragment:
+            message = f"is {url}; name an https URL, or an http one of this machine, without ? and #"
+            raise ValueError(message)
+        return url
+
+
+class AuthSettings(Section):
+    """Who may ask beside those with a key."""
+
+    jwt: JwtSettings | None = Field(None, description="Tokens of an issuer in place of keys; off where it is not set.")

@@ -27,7 +27,7 @@ from lamina.core.tiers import PROJECTIONS, TIERS, ProjectionName, TierName
 from lamina.errors import Misconfigured
 from lamina.secret_files import FILE_SUFFIX, variable_or_file
 from lamina.settings.caches import CachesSettings
-from lamina.settings.doors import McpSettings
+from lamina.settings.doors import AuthSettings, McpSettings
 from lamina.settings.events import EventsSettings
 from lamina.settings.jobs import JobsSettings
 from lamina.settings.models import EmbeddingSettings, LanguageModelSettings, SentenceTransformersSettings
@@ -123,6 +123,7 @@ class Settings(BaseSettings):
     quotas: QuotasSettings = QuotasSettings()
     serve: ServeSettings = ServeSettings()
     mcp: McpSettings = McpSettings()
+    auth: AuthSettings = AuthSettings()
 
     @classmethod
     def settings_customise_sources(
