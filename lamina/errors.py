@@ -91,7 +91,7 @@ class OutsideBounds(LaminaError):
         return f"{self.field}: {self.reason}"
 
 
-class InsufficientScope(OutsideBounds):
+class InsufficientScope(LaminaError):
     """The token is valid but its scopes do not reach this far; ask its issuer for one with these, too.
 
     Args:
@@ -99,9 +99,11 @@ class InsufficientScope(OutsideBounds):
     """
 
     def __init__(self, scopes: str) -> None:
-        super().__init__("scope", f"does not include what this call needs; get a token with {scopes}")
-        self.args = (scopes,)
+        super().__init__(scopes)
         self.scopes = scopes
+
+    def __str__(self) -> str:
+        return f"the scopes of this token do not reach this far; get one with {self.scopes}"
 
 
 class NotFound(LaminaError):

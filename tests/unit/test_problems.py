@@ -9,7 +9,9 @@ from lamina.api.problems import STATUS_OF
 from lamina.errors import (
     Conflict,
     Forbidden,
+    InsufficientScope,
     InvalidInput,
+    InvalidToken,
     LaminaError,
     LimitReached,
     Misconfigured,
@@ -23,6 +25,8 @@ from lamina.errors import (
 STATUSES = [
     (InvalidInput("user", "is blank"), 422),
     (Unauthenticated(), 401),
+    (InvalidToken("it has ended"), 401),
+    (InsufficientScope("lamina:write"), 403),
     (Forbidden("reader", "writer"), 403),
     (OutsideBounds("user", "is bob"), 403),
     (NotFound("note", "1"), 404),

@@ -10,6 +10,7 @@ from deployments.environment import INSTANCE
 from jobs.runner import OWN_PROCESSES
 from lamina.config_check.fields import models_in
 from lamina.errors import Misconfigured
+from lamina.settings.doors import JwtSettings
 from lamina.settings.loading import Settings, load_settings
 from lamina.settings.models import HashingSettings, SentenceTransformersSettings
 from lamina.settings.stores import EmbeddedPostgresSettings, Neo4jServerSettings, PostgresServerSettings
@@ -265,7 +266,7 @@ def test_every_section_is_walked() -> None:
 
 def test_every_default_is_valid() -> None:
     for section in _sections(Settings):
-        url = "bolt://x" if section is Neo4jServerSettings else "http://x"
+        url = {Neo4jServerSettings: "bolt://x", JwtSettings: "https://x"}.get(section, "http://x")
         needed = {name: field.annotation for name, field in section.model_fields.items() if field.is_required()}
         required: dict[str, Any] = {name: 384 if kind is int else url for name, kind in needed.items()}
         section.model_validate(section(**required).model_dump())
