@@ -44,6 +44,7 @@ from deployments.routes import (
     status,
     turns,
     users,
+    webhooks,
     workspaces,
 )
 from deployments.routes import (
@@ -70,6 +71,7 @@ ROUTERS = (
     files.router,
     audits.router,
     events.router,
+    webhooks.router,
     jobs.router,
     archives.router,
     users.router,

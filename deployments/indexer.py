@@ -1,4 +1,4 @@
-"""The indexer as a deployment: one replica follows the outbox."""
+"""The indexer as a deployment: one replica follows the outbox, and delivers events to webhooks."""
 
 import asyncio
 from collections.abc import Mapping
@@ -9,6 +9,7 @@ from deployments.loopback import listen_on_loopback
 from deployments.threads import take_short_turns
 from lamina.core.tiers import TIERS, TierName
 from lamina.settings.loading import Settings
+from lamina.wiring.events import build_webhook_delivery
 from lamina.wiring.services import build_indexer
 from lamina.wiring.stores import build_pool
 
@@ -32,7 +33,9 @@ class IndexerDeployment:
             for projection in TIERS[tier].projections
         }
         self._indexer = build_indexer(settings, pool, projections)
+        self._webhooks = build_webhook_delivery(settings, pool)
         self._following: asyncio.Task[None] | None = None
+        self._delivering: asyncio.Task[None] | None = None
 
     async def check_health(self) -> None:
         """Start to follow the outbox, or raise the error that ended it, so that the replica is replaced."""
@@ -41,10 +44,16 @@ class IndexerDeployment:
             self._following = asyncio.create_task(self._indexer.run())
         elif self._following.done():
             self._following.result()
+        if self._delivering is None:
+            self._delivering = asyncio.create_task(self._webhooks.run())
+        elif self._delivering.done():
+            self._delivering.result()
 
     def restart(self) -> None:
         """Follow the outbox anew from the next health check on, after an error ended it."""
         self._following = None
+        if self._delivering is not None and self._delivering.done():
+            self._delivering = None
 
     async def ping(self) -> None:
         """Return if the outbox is followed."""

@@ -318,6 +318,18 @@ class Calls(ABC, Generic[Answer, Done]):
         """List events, the oldest first, after one of them (`GET /v1/events`)."""
         return self._get("/v1/events", _given(after=after, limit=limit, **chosen))
 
+    def make_webhook(self, url: str, **fields: Any) -> Answer:
+        """Have events sent to an address (`POST /v1/webhooks`); needs an admin key."""
+        return self._post("/v1/webhooks", {**fields, "url": url})
+
+    def webhooks(self, workspace: str | None = None) -> Answer:
+        """List webhooks (`GET /v1/webhooks`); needs an admin key."""
+        return self._get("/v1/webhooks", _given(workspace=workspace))
+
+    def delete_webhook(self, id_: str) -> Done:
+        """Send nothing more to an address (`DELETE /v1/webhooks/{id}`); needs an admin key."""
+        return self._finish(Call("DELETE", f"/v1/webhooks/{id_}"))
+
     def run_job(self, job: str, *, idempotency_key: str | None = None, **fields: Any) -> Answer:
         """Order a maintenance job on the key's tenant (`POST /v1/jobs`); needs an admin key."""
         return self._post("/v1/jobs", {**fields, "job": job}, idempotency_key)

@@ -27,3 +27,26 @@ class EventsSettings(Section):
     stream_s: float = Field(
         3600.0, gt=0, description="Seconds after which a stream ends; its client comes back with `Last-Event-ID`."
     )
+
+
+class WebhooksSettings(Section):
+    """Webhooks: events that are sent to addresses."""
+
+    most: int = Field(20, ge=0, description="Most webhooks of one tenant; 0 allows none.")
+    attempts: int = Field(
+        10,
+        ge=1,
+        le=100,
+        description="Attempts to deliver an event, with pauses of 5 s, 10 s and so on up to an hour; then it is a dead "
+        "letter.",
+    )
+    timeout_s: float = Field(10.0, gt=0, le=60, description="Seconds after which an attempt without an answer failed.")
+    poll_s: float = Field(0.5, gt=0, description="Seconds between two looks for events to deliver.")
+    rotation_s: float = Field(
+        86_400.0, ge=0, description="Seconds for which the secret of before signs beside the new one."
+    )
+    allow_private: bool = Field(
+        default=False,
+        description="Whether webhooks may go to private, link-local and other addresses that are not public.",
+    )
+    allow_http: bool = Field(default=False, description="Whether webhooks may go over http, unencrypted.")

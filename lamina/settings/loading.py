@@ -28,7 +28,7 @@ from lamina.errors import Misconfigured
 from lamina.secret_files import FILE_SUFFIX, variable_or_file
 from lamina.settings.caches import CachesSettings
 from lamina.settings.doors import AuthSettings, McpSettings
-from lamina.settings.events import EventsSettings
+from lamina.settings.events import EventsSettings, WebhooksSettings
 from lamina.settings.jobs import JobsSettings
 from lamina.settings.models import EmbeddingSettings, LanguageModelSettings, SentenceTransformersSettings
 from lamina.settings.search import ContextSettings, ProceduresSettings, SearchSettings
@@ -114,6 +114,7 @@ class Settings(BaseSettings):
     erasure: ErasureSettings = ErasureSettings()
     history: HistorySettings = HistorySettings()
     events: EventsSettings = EventsSettings()
+    webhooks: WebhooksSettings = WebhooksSettings()
     language_model: LanguageModelSettings = LanguageModelSettings()
     indexer: IndexerSettings = IndexerSettings()
     documents: DocumentsSettings = DocumentsSettings()

@@ -44,6 +44,7 @@ from lamina.stores.postgres.retention import (
     end_grants,
     end_receipts,
 )
+from lamina.stores.postgres.webhooks import WebhookTable
 from lamina.wiring.archives import build_archival
 from lamina.wiring.caches import build_cache_tables, longest_answer
 from lamina.wiring.stores import (
@@ -229,6 +230,7 @@ def _upkeep(settings: Settings, pool: Pool, tools: Tools) -> CacheExpiryJob:  # 
             "receipts": await end_receipts(pool, tenant, cutoff=now - receipts_kept),
             "places": await end_empty_places(pool, tenant, now=now, cutoff=now - empty),
             "events": await end_events(pool, tenant, cutoff=now - events_kept),
+            "dead_letters": await WebhookTable(pool).end_letters(tenant),
         }
 
     return CacheExpiryJob(count, purge)

@@ -129,6 +129,13 @@ EXAMPLES: dict[Route, Example] = {
     ("GET", f"{FILES}/{{path:path}}"): Example(ALL),
     ("DELETE", f"{FILES}/{{path:path}}"): Example(ALL),
     ("POST", "/v1/audit"): Example(body={}),
+    ("POST", "/v1/webhooks"): Example(("workspace",), {"url": "https://example.com/hook"}),
+    ("GET", "/v1/webhooks"): Example(("workspace",)),
+    ("GET", "/v1/webhooks/{id}"): Example(of="webhook"),
+    ("DELETE", "/v1/webhooks/{id}"): Example(of="webhook"),
+    ("POST", "/v1/webhooks/{id}/rotate"): Example(of="webhook"),
+    ("GET", "/v1/webhooks/{id}/dead-letters"): Example(of="webhook"),
+    ("POST", "/v1/webhooks/{id}/dead-letters/retry"): Example(body={}, of="webhook"),
     ("GET", "/v1/events"): Example(("workspace", "namespace", "user")),
     ("POST", "/v1/jobs"): Example(PLACE, {"job": "sweep", "dry_run": True}),
     ("GET", "/v1/jobs"): Example(PLACE),
@@ -203,6 +210,7 @@ class World:
             "entity": ("/v1/graph/entities", NOT_USER, {"entities": [{"name": word}]}),
             "edge": ("/v1/graph/edges", ALL, {"edges": [edge]}),
             "share": ("/v1/shares", PLACE, {"to_workspace": word, "segment": "notes"}),
+            "webhook": ("/v1/webhooks", ("workspace",), {"url": "https://example.com/hook"}),
             "key": ("/v1/keys", (), {"name": word, "role": "reader"}),
         }[kind]
 

@@ -56,6 +56,8 @@ LEFT_ALONE = (
     "shares",
     "stale_words",
     "tenant_usage",
+    "webhook_dead_letters",
+    "webhooks",
     "workspace_settings",
 )
 ANN, BOB = f"ณัฐชา 🌺 {MARK}", "bob"

@@ -27,6 +27,7 @@ class OwnedKind(StrEnum):
     SHARE = "share"
     RUN = "run"
     ERASURE = "erasure"
+    WEBHOOK = "webhook"
 
 
 _FIND = {
@@ -40,6 +41,7 @@ _FIND = {
     OwnedKind.SHARE: QUERIES["find_share_owners"],
     OwnedKind.RUN: QUERIES["find_run_owners"],
     OwnedKind.ERASURE: QUERIES["find_erasure_owners"],
+    OwnedKind.WEBHOOK: QUERIES["find_webhook_owners"],
 }
 
 

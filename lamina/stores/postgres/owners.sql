@@ -42,6 +42,10 @@ SELECT id, NULL AS workspace, NULL AS namespace,
        NULL AS agent_id
 FROM erasures WHERE tenant = %(tenant)s AND id = ANY(%(ids)s)
 
+-- name: find_webhook_owners
+SELECT id, workspace, NULL AS namespace, NULL AS user_id, NULL AS agent_id
+FROM webhooks WHERE tenant = %(tenant)s AND id = ANY(%(ids)s)
+
 -- name: find_document_agents
 -- The agents of the documents that a scope has under these keys.
 SELECT key, agent_id, content_hash FROM documents

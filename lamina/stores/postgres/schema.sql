@@ -834,6 +834,33 @@ CREATE UNLOGGED TABLE public.tenant_usage (
     counted_at timestamp with time zone NOT NULL,
     took_s double precision NOT NULL
 );
+CREATE TABLE public.webhook_dead_letters (
+    webhook_id uuid NOT NULL,
+    seq bigint NOT NULL,
+    event_id uuid NOT NULL,
+    attempts integer NOT NULL,
+    error text NOT NULL,
+    died_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    is_due boolean DEFAULT false NOT NULL
+);
+CREATE TABLE public.webhooks (
+    id uuid NOT NULL,
+    tenant text NOT NULL,
+    workspace text,
+    url text NOT NULL,
+    kinds text[] DEFAULT '{}'::text[] NOT NULL,
+    secrets jsonb NOT NULL,
+    "position" bigint NOT NULL,
+    attempts integer DEFAULT 0 NOT NULL,
+    next_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    claimed_by uuid,
+    claimed_until timestamp with time zone,
+    delivered bigint DEFAULT 0 NOT NULL,
+    delivered_at timestamp with time zone,
+    last_error text,
+    failed_at timestamp with time zone,
+    created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL
+);
 CREATE TABLE public.workspace_settings (
     tenant text NOT NULL,
     workspace text NOT NULL,
@@ -953,6 +980,10 @@ ALTER TABLE ONLY public.stale_words
     ADD CONSTRAINT stale_words_pkey PRIMARY KEY (relation, id);
 ALTER TABLE ONLY public.tenant_usage
     ADD CONSTRAINT tenant_usage_pkey PRIMARY KEY (tenant);
+ALTER TABLE ONLY public.webhook_dead_letters
+    ADD CONSTRAINT webhook_dead_letters_pkey PRIMARY KEY (webhook_id, seq);
+ALTER TABLE ONLY public.webhooks
+    ADD CONSTRAINT webhooks_pkey PRIMARY KEY (id);
 ALTER TABLE ONLY public.workspace_settings
     ADD CONSTRAINT workspace_settings_pkey PRIMARY KEY (tenant, workspace);
 CREATE INDEX agent_turns_by_procedure ON public.agent_turns USING btree (procedure_id) WHERE (procedure_id IS NOT NULL);
@@ -1033,6 +1064,8 @@ CREATE INDEX responses_of_agent ON public.responses USING btree (tenant, workspa
 CREATE UNIQUE INDEX responses_one_of_each ON public.responses USING btree (digest);
 CREATE INDEX shares_into ON public.shares USING btree (tenant, to_workspace) WHERE (revoked_at IS NULL);
 CREATE UNIQUE INDEX shares_one_of_each ON public.shares USING btree (tenant, from_workspace, from_namespace, to_workspace, segment, public.sha256_of(tags)) WHERE (revoked_at IS NULL);
+CREATE INDEX webhooks_due ON public.webhooks USING btree (next_at);
+CREATE INDEX webhooks_of_tenant ON public.webhooks USING btree (tenant, created_at);
 CREATE TRIGGER events_marked BEFORE INSERT ON public.events FOR EACH STATEMENT EXECUTE FUNCTION public.mark_events();
 CREATE TRIGGER idempotency_keys_hashed BEFORE INSERT ON public.idempotency_keys FOR EACH ROW WHEN ((new.user_id IS NOT NULL)) EXECUTE FUNCTION public.hash_user_of_key();
 CREATE TRIGGER projection_stores_former AFTER UPDATE OF store ON public.projection_stores FOR EACH ROW WHEN (((old.store IS NOT NULL) AND (old.store IS DISTINCT FROM new.store))) EXECUTE FUNCTION public.remember_former_store();
@@ -1102,3 +1135,5 @@ ALTER TABLE ONLY public.procedures
     ADD CONSTRAINT procedures_generation_fkey FOREIGN KEY (generation) REFERENCES public.embedding_generations(generation);
 ALTER TABLE ONLY public.responses
     ADD CONSTRAINT responses_generation_fkey FOREIGN KEY (generation) REFERENCES public.embedding_generations(generation);
+ALTER TABLE ONLY public.webhook_dead_letters
+    ADD CONSTRAINT webhook_dead_letters_webhook_id_fkey FOREIGN KEY (webhook_id) REFERENCES public.webhooks(id) ON DELETE CASCADE;

@@ -1,0 +1,163 @@
+"""Webhooks as rows: their places in the order of events, their claims and their dead letters."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from psycopg.rows import DictRow
+from psycopg.types.json import Jsonb
+
+from lamina.core.events import EventKind
+from lamina.core.webhooks import DeadLetter, Webhook
+from lamina.errors import Conflict, NotFound
+from lamina.stores.postgres.connection import Pool, connect
+from lamina.stores.postgres.queries import load_queries
+
+QUERIES = load_queries("webhooks.sql")
+
+CLAIM_S = 120.0
+"""Seconds after which the webhook of a process that died is taken by another one."""
+
+
+class WebhookTable:
+    """The webhooks of all tenants.
+
+    Args:
+        pool: Connections to Postgres.
+    """
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    async def add(self, webhook: Webhook, *, most: int) -> None:
+        """Store a webhook; it gets the events that are committed from now on.
+
+        Raises:
+            Conflict: If the tenant has the most that it may.
+        """
+        row = {
+            "id": webhook.id,
+            "tenant": webhook.tenant,
+            "workspace": webhook.workspace,
+            "url": webhook.url,
+            "kinds": sorted(webhook.kinds),
+            "secrets": Jsonb([{"secret": secret, "until": None} for secret in webhook.secrets]),
+            "most": most,
+        }
+        if not await self._rows("insert_webhook", **row):
+            raise Conflict(f"the tenant has {most} webhooks, the most it may; delete one first")
+
+    async def page(self, tenant: str, workspace: str | None = None) -> list[Webhook]:
+        """Return the webhooks of a tenant, or of one of its workspaces, the oldest first."""
+        rows = await self._rows("list_webhooks", tenant=tenant, workspace=workspace, id=None)
+        return [_webhook(row) for row in rows]
+
+    async def get(self, tenant: str, id_: UUID) -> Webhook:
+        """Return a webhook.
+
+        Raises:
+            NotFound: If the tenant has none of this id.
+        """
+        rows = await self._rows("list_webhooks", tenant=tenant, workspace=None, id=id_)
+        if not rows:
+            raise NotFound("webhook", str(id_))
+        return _webhook(rows[0])
+
+    async def delete(self, tenant: str, id_: UUID) -> None:
+        """Delete a webhook with its dead letters.
+
+        Raises:
+            NotFound: If the tenant has none of this id.
+        """
+        async with connect(self._pool) as connection:
+            cursor = await connection.execute(QUERIES["delete_webhook"], {"tenant": tenant, "id": id_})
+            if cursor.rowcount == 0:
+                raise NotFound("webhook", str(id_))
+
+    async def rotate(self, tenant: str, id_: UUID, secret: str, *, now: datetime, until: datetime) -> None:
+        """Give a webhook a new secret; those of before sign beside it until their end.
+
+        Raises:
+            NotFound: If the tenant has none of this id.
+        """
+        if not await self._rows(
+            "rotate_webhook", tenant=tenant, id=id_, secret=secret, now=now, until=until.isoformat()
+        ):
+            raise NotFound("webhook", str(id_))
+
+    async def dead_letters(self, tenant: str, id_: UUID, *, after: int, limit: int) -> list[DeadLetter]:
+        """Return dead letters of a webhook in the order of their events."""
+        rows = await self._rows("list_dead_letters", tenant=tenant, id=id_, after=after, limit=limit)
+        return [
+            DeadLetter(row["event_id"], row["seq"], row["attempts"], row["error"], row["died_at"], row["is_due"])
+            for row in rows
+        ]
+
+    async def revive(self, tenant: str, id_: UUID, events: Sequence[UUID] | None) -> int:
+        """Have dead letters sent again, those of some events or all; return how many."""
+        wanted = None if events is None else list(events)
+        return int((await self._rows("revive_dead_letters", tenant=tenant, id=id_, events=wanted))[0]["letters"])
+
+    async def claim(self, claim: UUID, settled: int, *, limit: int, of_tenant: int) -> list[Webhook]:
+        """Take webhooks that have something to send; no other process sends for them meanwhile."""
+        rows = await self._rows(
+            "claim_webhooks", claim=claim, settled=settled, limit=limit, of_tenant=of_tenant, claim_s=CLAIM_S
+        )
+        return [_webhook(row) for row in rows]
+
+    async def advance(self, id_: UUID, claim: UUID, position: int, delivered: int) -> bool:
+        """Move a webhook on after what was sent; report whether the claim holds still."""
+        row = {"id": id_, "claim": claim, "position": position, "delivered": delivered, "claim_s": CLAIM_S}
+        return bool(await self._rows("advance_webhook", **row))
+
+    async def postpone(self, id_: UUID, claim: UUID, error: str, pause: timedelta) -> None:
+        """Count a failed attempt, and release the webhook until the pause is over."""
+        await self._run("postpone_webhook", id=id_, claim=claim, error=error, pause=pause)
+
+    async def give_up(
+        self, id_: UUID, claim: UUID, event: tuple[int, UUID], error: str, attempts: int, pause: timedelta
+    ) -> None:
+        """Make an event, by its position and id, a dead letter, and release the webhook until the pause is over."""
+        seq, event_id = event
+        row = {"id": id_, "claim": claim, "seq": seq, "event_id": event_id, "error": error, "pause": pause}
+        await self._run("give_up_event", attempts=attempts, **row)
+
+    async def release(self, id_: UUID, claim: UUID) -> None:
+        """Release a webhook."""
+        await self._run("release_webhook", id=id_, claim=claim)
+
+    async def due_letters(self, id_: UUID, limit: int) -> list[int]:
+        """Return the positions of dead letters that are to be sent again."""
+        return [row["seq"] for row in await self._rows("read_due_letters", id=id_, limit=limit)]
+
+    async def end_letter(self, id_: UUID, position: int) -> None:
+        """Remove a dead letter that was delivered, or whose event is gone."""
+        await self._run("end_letter", id=id_, seq=position)
+
+    async def keep_letter(self, id_: UUID, position: int, error: str) -> None:
+        """Keep a dead letter that failed again."""
+        await self._run("keep_letter", id=id_, seq=position, error=error)
+
+    async def end_letters(self, tenant: str) -> int:
+        """Delete dead letters whose events have ended; count them."""
+        async with connect(self._pool) as connection:
+            return (await connection.execute(QUERIES["end_letters_without_event"], {"tenant": tenant})).rowcount
+
+    async def _rows(self, name: str, **parameters: Any) -> list[DictRow]:
+        async with connect(self._pool) as connection:
+            return await (await connection.execute(QUERIES[name], parameters)).fetchall()
+
+    async def _run(self, name: str, **parameters: Any) -> None:
+        async with connect(self._pool) as connection:
+            await connection.execute(QUERIES[name], parameters)
+
+
+def _webhook(row: DictRow) -> Webhook:
+    names = ("id", "tenant", "url", "workspace", "created_at", "position", "attempts", "next_at")
+    counted = ("delivered", "delivered_at", "dead_letters", "last_error", "failed_at")
+    now = datetime.now(UTC)
+    ends = [(item["secret"], item["until"]) for item in row["secrets"]]
+    valid = tuple(secret for secret, until in ends if until is None or datetime.fromisoformat(until) > now)
+    kinds = frozenset(EventKind(kind) for kind in row["kinds"])
+    return Webhook(kinds=kinds, secrets=valid, **{name: row[name] for name in (*names, *counted)})
