@@ -45,12 +45,12 @@ class WebhookTable:
             "secrets": Jsonb([{"secret": secret, "until": None} for secret in webhook.secrets]),
             "most": most,
         }
-        if not await self._rows("insert_webhook", **row):
+        if not await self._rows(QUERIES["insert_webhook"], **row):
             raise Conflict(f"the tenant has {most} webhooks, the most it may; delete one first")
 
     async def page(self, tenant: str, workspace: str | None = None) -> list[Webhook]:
         """Return the webhooks of a tenant, or of one of its workspaces, the oldest first."""
-        rows = await self._rows("list_webhooks", tenant=tenant, workspace=workspace, id=None)
+        rows = await self._rows(QUERIES["list_webhooks"], tenant=tenant, workspace=workspace, id=None)
         return [_webhook(row) for row in rows]
 
     async def get(self, tenant: str, id_: UUID) -> Webhook:
@@ -59,7 +59,7 @@ class WebhookTable:
         Raises:
             NotFound: If the tenant has none of this id.
         """
-        rows = await self._rows("list_webhooks", tenant=tenant, workspace=None, id=id_)
+        rows = await self._rows(QUERIES["list_webhooks"], tenant=tenant, workspace=None, id=id_)
         if not rows:
             raise NotFound("webhook", str(id_))
         return _webhook(rows[0])
@@ -88,7 +88,7 @@ class WebhookTable:
 
     async def dead_letters(self, tenant: str, id_: UUID, *, after: int, limit: int) -> list[DeadLetter]:
         """Return dead letters of a webhook in the order of their events."""
-        rows = await self._rows("list_dead_letters", tenant=tenant, id=id_, after=after, limit=limit)
+        rows = await self._rows(QUERIES["list_dead_letters"], tenant=tenant, id=id_, after=after, limit=limit)
         return [
             DeadLetter(row["event_id"], row["seq"], row["attempts"], row["error"], row["died_at"], row["is_due"])
             for row in rows
@@ -97,23 +97,25 @@ class WebhookTable:
     async def revive(self, tenant: str, id_: UUID, events: Sequence[UUID] | None) -> int:
         """Have dead letters sent again, those of some events or all; return how many."""
         wanted = None if events is None else list(events)
-        return int((await self._rows("revive_dead_letters", tenant=tenant, id=id_, events=wanted))[0]["letters"])
+        return int(
+            (await self._rows(QUERIES["revive_dead_letters"], tenant=tenant, id=id_, events=wanted))[0]["letters"]
+        )
 
     async def claim(self, claim: UUID, settled: int, *, limit: int, of_tenant: int) -> list[Webhook]:
         """Take webhooks that have something to send; no other process sends for them meanwhile."""
         rows = await self._rows(
-            "claim_webhooks", claim=claim, settled=settled, limit=limit, of_tenant=of_tenant, claim_s=CLAIM_S
+            QUERIES["claim_webhooks"], claim=claim, settled=settled, limit=limit, of_tenant=of_tenant, claim_s=CLAIM_S
         )
         return [_webhook(row) for row in rows]
 
     async def advance(self, id_: UUID, claim: UUID, position: int, delivered: int) -> bool:
         """Move a webhook on after what was sent; report whether the claim holds still."""
         row = {"id": id_, "claim": claim, "position": position, "delivered": delivered, "claim_s": CLAIM_S}
-        return bool(await self._rows("advance_webhook", **row))
+        return bool(await self._rows(QUERIES["advance_webhook"], **row))
 
     async def postpone(self, id_: UUID, claim: UUID, error: str, pause: timedelta) -> None:
         """Count a failed attempt, and release the webhook until the pause is over."""
-        await self._run("postpone_webhook", id=id_, claim=claim, error=error, pause=pause)
+        await self._run(QUERIES["postpone_webhook"], id=id_, claim=claim, error=error, pause=pause)
 
     async def give_up(
         self, id_: UUID, claim: UUID, event: tuple[int, UUID], error: str, attempts: int, pause: timedelta
@@ -121,36 +123,36 @@ class WebhookTable:
         """Make an event, by its position and id, a dead letter, and release the webhook until the pause is over."""
         seq, event_id = event
         row = {"id": id_, "claim": claim, "seq": seq, "event_id": event_id, "error": error, "pause": pause}
-        await self._run("give_up_event", attempts=attempts, **row)
+        await self._run(QUERIES["give_up_event"], attempts=attempts, **row)
 
     async def release(self, id_: UUID, claim: UUID) -> None:
         """Release a webhook."""
-        await self._run("release_webhook", id=id_, claim=claim)
+        await self._run(QUERIES["release_webhook"], id=id_, claim=claim)
 
     async def due_letters(self, id_: UUID, limit: int) -> list[int]:
         """Return the positions of dead letters that are to be sent again."""
-        return [row["seq"] for row in await self._rows("read_due_letters", id=id_, limit=limit)]
+        return [row["seq"] for row in await self._rows(QUERIES["read_due_letters"], id=id_, limit=limit)]
 
     async def end_letter(self, id_: UUID, position: int) -> None:
         """Remove a dead letter that was delivered, or whose event is gone."""
-        await self._run("end_letter", id=id_, seq=position)
+        await self._run(QUERIES["end_letter"], id=id_, seq=position)
 
     async def keep_letter(self, id_: UUID, position: int, error: str) -> None:
         """Keep a dead letter that failed again."""
-        await self._run("keep_letter", id=id_, seq=position, error=error)
+        await self._run(QUERIES["keep_letter"], id=id_, seq=position, error=error)
 
     async def end_letters(self, tenant: str) -> int:
         """Delete dead letters whose events have ended; count them."""
         async with connect(self._pool) as connection:
             return (await connection.execute(QUERIES["end_letters_without_event"], {"tenant": tenant})).rowcount
 
-    async def _rows(self, name: str, **parameters: Any) -> list[DictRow]:
+    async def _rows(self, statement: bytes, **parameters: Any) -> list[DictRow]:
         async with connect(self._pool) as connection:
-            return await (await connection.execute(QUERIES[name], parameters)).fetchall()
+            return await (await connection.execute(statement, parameters)).fetchall()
 
-    async def _run(self, name: str, **parameters: Any) -> None:
+    async def _run(self, statement: bytes, **parameters: Any) -> None:
         async with connect(self._pool) as connection:
-            await connection.execute(QUERIES[name], parameters)
+            await connection.execute(statement, parameters)
 
 
 def _webhook(row: DictRow) -> Webhook:
