@@ -82,7 +82,7 @@ class WebhookTable:
             NotFound: If the tenant has none of this id.
         """
         if not await self._rows(
-            "rotate_webhook", tenant=tenant, id=id_, secret=secret, now=now, until=until.isoformat()
+            QUERIES["rotate_webhook"], tenant=tenant, id=id_, secret=secret, now=now, until=until.isoformat()
         ):
             raise NotFound("webhook", str(id_))
 
