@@ -19,7 +19,7 @@ from lamina.core.tiers import ProjectionName, Source, TierName
 from lamina.errors import Unavailable
 from lamina.private_files import deny_others
 from lamina.projections.audit import Drift, audit
-from lamina.projections.ownership import claim_projection
+from lamina.projections.ownership import claim_installation, claim_projection
 from lamina.settings.loading import Settings
 from lamina.stores.postgres.connection import Pool
 from lamina.stores.postgres.generations import Generation
@@ -66,6 +66,8 @@ class SearcherDeployment:
         for projection in self._parts.projections:
             # After a first start, a loss of its files or a move, Postgres fills it.
             is_new = projection in self._parts.new
+            connect = self._parts.connect[projection]
+            claim_installation(settings, postgres_url(settings), projection, generation, connect, is_new=is_new)
             claim_projection(settings, postgres_url(settings), projection, generation, is_new=is_new)
 
     async def search_many(self, queries: Sequence[Query]) -> list[Mapping[Source, Ranking | Failure]]:

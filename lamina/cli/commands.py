@@ -260,6 +260,7 @@ def status(config: ConfigOption = None, data_dir: DataDirOption = None, url: Url
 app.command()(folders.watch_folder)
 app.command()(projections.reindex)
 app.command()(projections.audit)
+app.command()(projections.adopt)
 app.command("mcp")(mcp.serve)
 
 

@@ -19,11 +19,12 @@ from lamina.cli.common import (
     settings_of,
 )
 from lamina.cli.console import console, errors
+from lamina.core.ports import Identified
 from lamina.core.tiers import PROJECTIONS, ProjectionName
 from lamina.errors import LaminaError, Misconfigured
 from lamina.projections.filling import FillReport, fill
 from lamina.projections.locations import location_of
-from lamina.projections.ownership import is_kept_here, refuse_stray_index
+from lamina.projections.ownership import adopt_store, is_kept_here, refuse_stray_index, settle_installation
 from lamina.settings.loading import Settings, kept_projections, store_settings
 from lamina.settings.stores import QdrantEdgeSettings
 from lamina.stores.postgres.builds import list_tenants, order_build, served_store
@@ -109,6 +110,28 @@ def _fill(settings: Settings, name: ProjectionName, generation: Generation | Non
     )
 
 
+def adopt(
+    projection: Annotated[str, typer.Argument(help=f"{', '.join(PROJECTIONS)}, or all.")] = ALL,
+    config: ConfigOption = None,
+    data_dir: DataDirOption = None,
+) -> None:
+    """Take over the stores of an installation that is gone, as after a restore into a new database.
+
+    What they hold of it is told apart by `lamina audit`, which removes it with `--repair`.
+    """
+    from lamina.wiring.projections import build_projection  # noqa: PLC0415 - imports the engines of the indexes
+
+    settings = settings_of(config, data_dir).model_copy(update={"postgres": server_of(config, data_dir)})
+    generation = asyncio.run(_active_generation(settings))
+    if generation is None:
+        raise Misconfigured("the database has no memory yet", "start the service with this configuration instead")
+    for name in _choose(projection, settings):
+        built = build_projection(settings, name, generation)
+        former = adopt_store(postgres_url(settings), built.connect)
+        built.close()
+        console.print(f"{name}: adopted; it belonged to {former or 'nobody that it tells'}", highlight=False)
+
+
 async def fill_store(
     settings: Settings, name: ProjectionName, generation: Generation, report_page: Callable[[int], None]
 ) -> FillReport:
@@ -116,9 +139,12 @@ async def fill_store(
     from lamina.wiring.projections import build_projection  # noqa: PLC0415 - imports the engines of the indexes
 
     async with build_pool(settings) as pool:
+        url = postgres_url(settings)
         built = build_projection(settings, name, generation)
         try:
-            return await fill(Outbox(pool), name, built.store, list_tenants(postgres_url(settings)), report_page)
+            store = built.store if isinstance(built.store, Identified) else built.connect()
+            await settle_installation(settings, url, name, generation, store, is_new=built.is_new)
+            return await fill(Outbox(pool), name, built.store, list_tenants(url), report_page)
         finally:
             built.close()
             await built.aclose()

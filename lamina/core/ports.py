@@ -320,6 +320,27 @@ class Compactable(Protocol):
 
 
 @runtime_checkable
+class Identified(Protocol):
+    """A store that tells whose it is: two installations on one server would take each other's memories for surplus."""
+
+    async def installation(self) -> str | None:
+        """Return the identity of the installation that it belongs to; ``None`` if it has none, or has lost it.
+
+        Raises:
+            Unavailable: If it does not answer.
+        """
+        ...
+
+    async def belong_to(self, installation: str) -> None:
+        """Have it belong to an installation from now on.
+
+        Raises:
+            Unavailable: If it does not answer.
+        """
+        ...
+
+
+@runtime_checkable
 class Reachable(Protocol):
     """A store on a server, which may be away."""
 

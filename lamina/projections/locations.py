@@ -1,5 +1,6 @@
 """The places where the settings keep projections."""
 
+import asyncio
 from contextlib import suppress
 from pathlib import Path
 from typing import assert_never
@@ -20,6 +21,7 @@ from lamina.settings.stores import (
 from lamina.stores.postgres.generations import Generation
 
 IDENTITY = "identity"
+INSTALLATION = "installation"
 
 
 def index_path(settings: Settings, projection: ProjectionName, generation: Generation | None = None) -> Path:
@@ -79,3 +81,36 @@ def identify_folder(folder: Path) -> None:
     make_private(folder)
     with suppress(FileExistsError), open(folder / IDENTITY, "x", opener=private_opener) as file:
         file.write(uuid4().hex)
+
+
+class OwnedFolder:
+    """The folder of the embedded indexes, which tells whose it is.
+
+    Args:
+        folder: The folder.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._file = folder / INSTALLATION
+
+    async def installation(self) -> str | None:
+        """Return the identity of the installation that the folder belongs to."""
+        return await asyncio.to_thread(self._read)
+
+    async def belong_to(self, installation: str) -> None:
+        """Have the folder belong to an installation from now on."""
+        await asyncio.to_thread(self._write, installation)
+
+    async def close(self) -> None:
+        """Return at once: nothing is open."""
+
+    def _read(self) -> str | None:
+        try:
+            return self._file.read_text()
+        except FileNotFoundError:
+            return None
+
+    def _write(self, installation: str) -> None:
+        make_private(self._file.parent)
+        with open(self._file, "w", opener=private_opener) as file:
+            file.write(installation)

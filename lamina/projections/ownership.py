@@ -2,24 +2,33 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 from uuid import UUID
 
 from lamina.core.erasures import Remnant
-from lamina.core.ports import AuditableProjection, Change, Compactable, Projection, Rebuildable
+from lamina.core.ports import AuditableProjection, Change, Compactable, Identified, Projection, Rebuildable
 from lamina.core.tiers import ProjectionName
 from lamina.errors import Misconfigured, Unavailable
 from lamina.projections.locations import index_path, location_of
 from lamina.settings.loading import Settings, store_settings
 from lamina.settings.stores import EmbeddedFalkorDBSettings, QdrantEdgeSettings
-from lamina.stores.postgres.builds import claim_store, read_store_status, served_store
+from lamina.stores.postgres.builds import claim_store, read_installation, read_store_status, served_store
 from lamina.stores.postgres.connection import Pool
 from lamina.stores.postgres.generations import Generation
 
 logger = logging.getLogger(__name__)
+Result = TypeVar("Result")
+# What tells the stores of two installations apart, by the kind of store.
+SEPARATING = {
+    "qdrant_edge": "data_dir",
+    "qdrant": "hybrid.prefix and vectors.prefix",
+    "meilisearch": "hybrid.prefix",
+    "neo4j": "graph.database",
+    "falkordb": "graph.url (each number of a database in it is another)",
+}
 Check = Callable[[], Awaitable[None]]
 
 
@@ -27,15 +36,19 @@ class RebuildableProjection(AuditableProjection[Any], Rebuildable[Any], Protocol
     """A projection that can be fed, audited, and rebuilt beside itself."""
 
 
-class ServerStore(Protocol):
+class IdentifiedStore(Identified, Protocol):
+    """A store that tells whose it is, and is released afterwards."""
+
+    async def close(self) -> None:
+        """Release the connections."""
+        ...
+
+
+class ServerStore(IdentifiedStore, Protocol):
     """The store of a projection on a server."""
 
     async def prepare(self) -> bool:
         """Make the parts that are missing on the server; tell whether the store is empty."""
-        ...
-
-    async def close(self) -> None:
-        """Release the connections."""
         ...
 
 
@@ -208,5 +221,97 @@ def is_new_store(make: Callable[[], ServerStore]) -> bool:
         finally:
             await store.close()
 
-    with ThreadPoolExecutor(1) as thread:  # The caller's own may have a loop that runs.
-        return thread.submit(lambda: asyncio.run(prepare())).result()
+    return _in_thread(prepare)
+
+
+def claim_installation(
+    settings: Settings,
+    url: str,
+    projection: ProjectionName,
+    generation: Generation | None,
+    make: Callable[[], IdentifiedStore],
+    *,
+    is_new: bool,
+) -> None:
+    """Connect to the store of a projection and settle whose it is; blocks.
+
+    Raises:
+        Misconfigured: If it is another installation's.
+    """
+
+    async def claim() -> None:
+        store = make()
+        try:
+            await settle_installation(settings, url, projection, generation, store, is_new=is_new)
+        finally:
+            await store.close()
+
+    _in_thread(claim)
+
+
+async def settle_installation(
+    settings: Settings,
+    url: str,
+    projection: ProjectionName,
+    generation: Generation | None,
+    store: Identified,
+    *,
+    is_new: bool,
+) -> None:
+    """Have the store of a projection belong to this installation, unless it is another one's.
+
+    One from before stores told whose they are gets its identity now, if it is empty or the service kept the projection
+    there. One that does not answer is asked at the next start.
+
+    Raises:
+        Misconfigured: If it is another installation's.
+    """
+    chosen, location = store_settings(settings, projection), location_of(settings, projection, generation)
+    # Of this machine alone: its place is written otherwise when its folder is moved.
+    is_local = getattr(chosen, "is_local", False) or getattr(chosen, "url", "").startswith("unix://")
+    mine = read_installation(url)
+    try:
+        found = await store.installation()
+        if found == mine:
+            return
+        if found is not None or not (is_new or is_local or served_store(url, projection) == location):
+            raise _another_installation(location, projection, SEPARATING[chosen.kind], found)
+        await store.belong_to(mine)
+    except Unavailable as error:
+        logger.warning("whose the store of %s is cannot be asked: %s", projection, error)
+
+
+def adopt_store(url: str, make: Callable[[], IdentifiedStore]) -> str | None:
+    """Have a store belong to this installation from now on, whose ever it was; return whose that was; blocks.
+
+    Raises:
+        Unavailable: If it does not answer.
+    """
+    mine = read_installation(url)
+
+    async def adopt() -> str | None:
+        store = make()
+        try:
+            found = await store.installation()
+            await store.belong_to(mine)
+        finally:
+            await store.close()
+        return found
+
+    return _in_thread(adopt)
+
+
+def _another_installation(
+    location: str, projection: ProjectionName, separating: str, found: str | None
+) -> Misconfigured:
+    whose = "something that this installation did not put there" if found is None else f"the installation {found}"
+    return Misconfigured(
+        f"{location} holds the {projection} of {whose}",
+        f"separate them by {separating}; where the other one is gone, as after a restore, run `lamina adopt`",
+    )
+
+
+def _in_thread(run: Callable[[], Coroutine[Any, Any, Result]]) -> Result:
+    """Run a coroutine in a loop of its own: the caller's may run."""
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(lambda: asyncio.run(run())).result()

@@ -3,16 +3,18 @@
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar, assert_never
 
 from lamina.core.ports import AuditableProjection
 from lamina.core.tiers import PROJECTIONS, ProjectionName
 from lamina.errors import Misconfigured
 from lamina.extras import needing
-from lamina.projections.locations import collection_name, identify_folder, index_name, index_path
-from lamina.projections.ownership import ServerStore, is_new_store
+from lamina.projections.locations import OwnedFolder, collection_name, identify_folder, index_name, index_path
+from lamina.projections.ownership import IdentifiedStore, ServerStore, is_new_store
 from lamina.settings.loading import Settings
 from lamina.settings.stores import (
+    IN_MEMORY,
     EmbeddedFalkorDBSettings,
     FalkorDBServerSettings,
     MeilisearchSettings,
@@ -57,11 +59,13 @@ class BuiltProjection(Generic[Store_co]):
         store: The store.
         is_new: Whether it is empty: Postgres has its content.
         close: Releases the files that it has open.
+        connect: Connects anew, in any event loop, to ask whose the store is.
         aclose: Releases its connections.
     """
 
     store: Store_co
     is_new: bool
+    connect: Callable[[], IdentifiedStore]
     close: Callable[[], None] = lambda: None
     aclose: Callable[[], Awaitable[None]] = release_nothing
 
@@ -93,12 +97,12 @@ def build_hybrid_index(
             path = index_path(settings, projection, generation)
             identify_folder(path.parent)
             index = EmbeddedHybridIndex(path, partial(QdrantEdgeIndex, search_threads=threads, **options))
-            return BuiltProjection(index, index.current.is_new, index.close)
+            return BuiltProjection(index, index.current.is_new, partial(OwnedFolder, path.parent), index.close)
         case QdrantServerSettings() as chosen:
             with needing("qdrant", "hybrid.kind is qdrant"):
                 from lamina.stores.index.qdrant.index import QdrantIndex  # noqa: PLC0415 - installed where it is chosen
             name = index_name(chosen.prefix, projection, generation)
-            return _on_server(partial(QdrantIndex, chosen, name, **options))
+            return _on_server(partial(QdrantIndex, chosen, name, **options), _folder_of(chosen))
         case MeilisearchSettings() as chosen:
             with needing("meilisearch", "hybrid.kind is meilisearch"):
                 from lamina.stores.index.meilisearch.index import MeilisearchIndex  # noqa: PLC0415 - the same
@@ -119,12 +123,12 @@ def build_cold_index(
             identify_folder(path.parent)
             options |= {"max_open": settings.cold.max_open, "search_threads": threads}
             index = EmbeddedIndex(path, partial(ColdIndex, **options))
-            return BuiltProjection(index, index.current.is_new, index.close)
+            return BuiltProjection(index, index.current.is_new, partial(OwnedFolder, path.parent), index.close)
         case QdrantServerSettings() as chosen:
             with needing("qdrant", "vectors.kind is qdrant"):
                 from lamina.stores.index.cold.qdrant import QdrantColdIndex  # noqa: PLC0415 - installed where chosen
             name = collection_name(settings, chosen.prefix, projection, generation)
-            return _on_server(partial(QdrantColdIndex, chosen, name, **options))
+            return _on_server(partial(QdrantColdIndex, chosen, name, **options), _folder_of(chosen))
         case _ as other:
             assert_never(other)
 
@@ -156,8 +160,13 @@ def build_graph(settings: Settings) -> BuiltProjection[CypherGraph]:
             assert_never(other)
 
 
-def _on_server(make: Callable[[], ServerT]) -> BuiltProjection[ServerT]:
+def _folder_of(settings: QdrantServerSettings) -> OwnedFolder | None:
+    """Return the folder of a Qdrant in this process, which one client has open at a time."""
+    return OwnedFolder(Path(settings.url)) if settings.is_local and settings.url != IN_MEMORY else None
+
+
+def _on_server(make: Callable[[], ServerT], folder: OwnedFolder | None = None) -> BuiltProjection[ServerT]:
     # Two stores: the clients of the first belong to the event loop in which it is asked.
     is_new = is_new_store(make)
     store = make()
-    return BuiltProjection(store, is_new, aclose=store.close)
+    return BuiltProjection(store, is_new, make if folder is None else lambda: folder, aclose=store.close)

@@ -11,7 +11,7 @@ from lamina.policies.ranking.conversation_signals import REACH
 from lamina.policies.ranking.scores import HybridWeights
 from lamina.policies.ranking.second_stage import shipped_weights
 from lamina.projections.locations import location_of
-from lamina.projections.ownership import OwnedProjection, owned, owner_check
+from lamina.projections.ownership import IdentifiedStore, OwnedProjection, owned, owner_check
 from lamina.search.conversation_context import ConversationContext
 from lamina.search.fitted_conversation import FittedConversation
 from lamina.search.graph_searcher import GraphLimits, GraphSearcher
@@ -49,6 +49,7 @@ class TierParts:
         searcher: Asks all its sources.
         projections: The stores that it keeps up to date, by the names of their projections.
         new: Those of them that are empty because their files are new: Postgres has their content.
+        connect: Connect anew to ask whose the stores are.
         probes: Ask the store of each projection for a sign of life; those in this process always give one.
         close: Releases the files that the projections have open.
         aclose: Releases their connections.
@@ -58,6 +59,7 @@ class TierParts:
     searcher: TierSources
     projections: Mapping[ProjectionName, OwnedProjection]
     new: tuple[ProjectionName, ...]
+    connect: Mapping[ProjectionName, Callable[[], IdentifiedStore]]
     probes: Mapping[str, Probe]
     close: Callable[[], None]
     aclose: Callable[[], Awaitable[None]]
@@ -104,6 +106,7 @@ def build_tier(name: TierName, settings: Settings, pool: Pool, generation: Gener
             for name, kept in built.items()
         },
         new=tuple(name for name, kept in built.items() if kept.is_new),
+        connect={name: kept.connect for name, kept in built.items()},
         probes={
             name: kept.store.probe if isinstance(kept.store, Reachable) else release_nothing
             for name, kept in built.items()

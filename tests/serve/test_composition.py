@@ -11,6 +11,7 @@ import psycopg
 import pytest
 import ray
 from ray import serve
+from redis import Redis
 
 from deployments.app import build
 from deployments.indexer import IndexerDeployment
@@ -22,6 +23,7 @@ from lamina.errors import Misconfigured
 from lamina.models.hashing import HashingModel
 from lamina.settings.loading import Settings
 from lamina.settings.stores import EmbeddedPostgresSettings, FalkorDBServerSettings
+from lamina.stores.graph.falkordb import INSTALLATION
 from lamina.stores.postgres.generations import claim_generation
 from lamina.stores.postgres.keys import create_key
 from tests.support.application import running, settings_for
@@ -33,6 +35,8 @@ async def client(
 ) -> AsyncIterator[httpx.AsyncClient]:
     """An HTTP client of the router, whose parts it reaches through deployment handles, or in its own process."""
     key = create_key(database, tenant="acme", role=KeyRole.WRITER, name="test")
+    with Redis(unix_socket_path=falkordb.url.removeprefix("unix://")) as server:
+        server.delete(INSTALLATION)  # Each test has a database of its own, and all of them have one graph.
     graph = FalkorDBServerSettings(url=falkordb.url)
     settings = settings_for(database, tmp_path, graph=graph)
     serving = settings.serve.model_copy(update={"topology": request.param})

@@ -25,6 +25,7 @@ logger = logging.getLogger(__name__)
 GRAPH = "lamina"
 FLUSHED = "lamina:flushed"
 BUILD = "lamina:build"
+INSTALLATION = "lamina:installation"
 PART = "graph"
 CONNECT_TIMEOUT_S = 2.0
 WRITE_TIMEOUT_S = 30.0
@@ -117,6 +118,16 @@ class FalkorDBEngine:
         if not written:
             raise Unavailable(PART, f"the server has not written to its disk within {WRITE_TIMEOUT_S:g} s")
 
+    async def installation(self) -> str | None:
+        """Return the identity beside the graphs; ``None`` if there is none."""
+        async with _answered(WRITE_TIMEOUT_S):
+            return cast("str | None", await self._client.get(INSTALLATION))
+
+    async def belong_to(self, installation: str) -> None:
+        """Write the identity beside the graphs: a build replaces all of a graph."""
+        async with _answered(WRITE_TIMEOUT_S):
+            await self._client.set(INSTALLATION, installation)
+
     async def compact(self) -> Sequence[Remnant]:
         """Have the server write its files anew from its memory; a server that refuses to is named."""
         async with _answered(COMPACT_TIMEOUT_S):
@@ -198,6 +209,14 @@ class FalkorDBGraph(CypherGraph):
             Unavailable: If the store does not answer; the switch is made or not, as a second call will find.
         """
         await self._server.switch(build)
+
+    async def installation(self) -> str | None:
+        """Return the identity of the installation that the server's graph belongs to."""
+        return await self._server.installation()
+
+    async def belong_to(self, installation: str) -> None:
+        """Have the server's graph belong to an installation from now on."""
+        await self._server.belong_to(installation)
 
     async def compact(self, tenant: str) -> Sequence[Remnant]:  # noqa: ARG002 - one file for all
         """Have the server write its files anew, without what was deleted from the graph.

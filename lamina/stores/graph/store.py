@@ -167,6 +167,15 @@ class CypherGraph:
         await self._engine.plan({self._text("expand"): nothing, self._text("any_node"): {}})
         return not await self._engine.read(self._text("any_node"), {})
 
+    async def installation(self) -> str | None:
+        """Return the identity of the installation that the graph belongs to."""
+        rows = await self._engine.read(self._text("installation"), {}, is_long=True)
+        return str(rows[0][0]) if rows else None
+
+    async def belong_to(self, installation: str) -> None:
+        """Have the graph belong to an installation from now on."""
+        await self._engine.write(self._text("belong_to"), {"installation": installation})
+
     async def probe(self) -> None:
         """Return if the server answers."""
         await self.prepare()

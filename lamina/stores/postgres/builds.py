@@ -189,6 +189,19 @@ def _enqueue_all(connection: psycopg.Connection[DictRow], projection: Projection
     return count
 
 
+def read_installation(url: str) -> str:
+    """Return the identity of this installation, which its database got when it was made.
+
+    Raises:
+        Misconfigured: If it has none.
+    """
+    with connect_directly(url) as connection:
+        row = connection.execute(QUERIES["read_installation"]).fetchone()
+    if row is None:
+        raise Misconfigured("archive_identity has no row", "insert one, with the first part of archived_notes.file")
+    return str(row["id"])
+
+
 def served_store(url: str, projection: ProjectionName) -> str | None:
     """Return the store in which the service keeps a projection; ``None`` before its first start."""
     with connect_directly(url) as connection:

@@ -65,6 +65,9 @@ WHERE projection = %(projection)s
 UPDATE projection_stores SET building_until = (SELECT last_value FROM outbox_seq_seq)
 WHERE projection = %(projection)s AND building_until IS NOT NULL
 
+-- name: read_installation
+SELECT id FROM archive_identity
+
 -- name: find_served_store
 SELECT store FROM projection_stores WHERE projection = %(projection)s
 

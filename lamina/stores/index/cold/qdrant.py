@@ -13,6 +13,7 @@ from lamina.stores.index.cold.collections import Layout, by_collection, collecti
 from lamina.stores.index.ports import ChunkHit
 from lamina.stores.index.qdrant.collections import Collections, collection_of_build, connect
 from lamina.stores.index.qdrant.index import QdrantBuild, QdrantIndex
+from lamina.stores.index.qdrant.installation import read_installation, write_installation
 
 
 class QdrantColdIndex:
@@ -91,6 +92,14 @@ class QdrantColdIndex:
             return
         built = await self._collections.built(self._prefix, build)
         await self._collections.switch(sorted(built | {self._mark}), build, freed=sorted(held.keys() - built))
+
+    async def installation(self) -> str | None:
+        """Return the identity of the installation that the prefix belongs to."""
+        return await read_installation(self._client, self._settings)
+
+    async def belong_to(self, installation: str) -> None:
+        """Have the prefix belong to an installation from now on."""
+        await write_installation(self._client, self._settings, installation)
 
     async def probe(self) -> None:
         """Return if the server answers."""

@@ -1,6 +1,7 @@
 """Word and vector search on a Meilisearch server."""
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -38,6 +39,7 @@ from lamina.stores.index.meilisearch.queries import (
 from lamina.stores.index.ports import STATE_FIELD, ChunkHit
 
 PAGE = 1000
+INSTALLATION = "installation"
 
 
 class MeilisearchChunks:
@@ -221,6 +223,7 @@ class MeilisearchIndex:
         self._server = MeilisearchServer(settings)
         self._live = self._chunks(name, None)
         self._builds: dict[int, MeilisearchChunks] = {}
+        self._identities = f"{settings.prefix}_{INSTALLATION}"
 
     async def prepare(self) -> bool:
         """Make the index, if there is none; report whether it is empty.
@@ -290,6 +293,22 @@ class MeilisearchIndex:
         """
         candidates = await self._find(query, by_words=True, by_vector=True)
         return candidates.by_words(), candidates.by_vector()
+
+    async def installation(self) -> str | None:
+        """Return the identity of the installation that the prefix belongs to."""
+        try:
+            found = await self._server.ask("get", f"indexes/{self._identities}/documents/{INSTALLATION}")
+        except (DocumentMissing, IndexMissing):
+            return None
+        return str(found[INSTALLATION])
+
+    async def belong_to(self, installation: str) -> None:
+        """Have the prefix belong to an installation from now on; the index of it is made by its first document."""
+        document = {"id": INSTALLATION, INSTALLATION: installation}
+        body = json.dumps(document).encode()
+        path = f"indexes/{self._identities}/documents?primaryKey=id"
+        task = await self._server.ask("post", path, body, content_type=LINES)
+        await self._server.succeeded([task["taskUid"]])
 
     async def probe(self) -> None:
         """Return if the server answers, and lets us ask."""

@@ -32,6 +32,7 @@ from lamina.stores.index.qdrant.collections import (
     library_errors,
 )
 from lamina.stores.index.qdrant.filters import DIALECT
+from lamina.stores.index.qdrant.installation import read_installation, write_installation
 
 POINTS_OF_A_CALL = 256
 SCROLL_PAGE = 1000
@@ -138,6 +139,14 @@ class QdrantIndex:
     async def switch(self, build: int) -> None:
         """Point the alias to the collection of the build, at once for every replica, and remove those before."""
         await self._collections.switch([self._name], build)
+
+    async def installation(self) -> str | None:
+        """Return the identity of the installation that the prefix belongs to."""
+        return await read_installation(self._client, self._settings)
+
+    async def belong_to(self, installation: str) -> None:
+        """Have the prefix belong to an installation from now on."""
+        await write_installation(self._client, self._settings, installation)
 
     async def probe(self) -> None:
         """Return if the server answers."""
