@@ -22,6 +22,7 @@ from benchmarks import (
     hostile,
     jobs,
     latency,
+    learning,
     overload,
     peers,
     retrieval,
@@ -45,6 +46,7 @@ app.command("peers")(peers.measure)
 app.command("overload")(overload.measure)
 app.command("cache")(cache.measure)
 app.command("procedures")(agent_runs.measure)
+app.command("learning")(learning.measure)
 app.command("dedup")(dedup.measure)
 app.command("changes")(changes.measure)
 app.command("chats")(chats.measure)

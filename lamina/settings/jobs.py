@@ -58,9 +58,9 @@ class LearningSettings(Section):
     """When runs of agents propose procedures."""
 
     similarity: float = Field(
-        0.6, gt=0, le=1, description="Least cosine of the first words of the user in two runs that teach one procedure."
+        0.7, gt=0, le=1, description="Least cosine of the first words of the user in two runs that teach one procedure."
     )
-    steps: float = Field(0.6, ge=0, le=1, description="Least share of tools that both call in the same order.")
+    steps: float = Field(0.5, ge=0, le=1, description="Least share of tools that both call in the same order.")
     successes: int = Field(
         2, ge=0, description="Runs that succeeded from which a procedure is active without a confirmation; 0 is never."
     )

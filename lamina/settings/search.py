@@ -147,6 +147,13 @@ class ProceduresSettings(Section):
         le=1,
         description="Least share of common words for a match of trigger and question; all words of one always match.",
     )
+    learnt_similarity: float = Field(
+        0.75,
+        ge=0,
+        le=1,
+        description="Least cosine of a question and the trigger of a procedure that runs of agents taught. Chosen with "
+        "`jobs.learning` on the first three trials of `python -m benchmarks learning`.",
+    )
     strength_weight: float = Field(
         0.2, ge=0, le=1, description="Share of its similarity that a match loses if all its outcomes were failures."
     )

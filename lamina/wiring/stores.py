@@ -189,5 +189,6 @@ def build_procedure_reads(settings: Settings, pool: Pool) -> Procedures:
         min_overlap=settings.procedures.min_overlap,
         min_similarity=settings.search.min_similarity,
         strength_weight=settings.procedures.strength_weight,
+        learnt_similarity=settings.procedures.learnt_similarity,
     )
     return Procedures(pool, policy)

@@ -50,7 +50,8 @@ VARIES: Mapping[str, set[str]] = {
     "archived_notes": {"run_id", "file"},
     "edges": {"recorded_at"},
     "procedure_outcomes": {"id"},
-    "events": {"seq", "id", "created_at"},
+    # Of what a job changed, the event names the run.
+    "events": {"seq", "id", "created_at", "memory_ids"},
 }
 SETTINGS: Mapping[str, dict[str, Any]] = {
     "compaction": {"jobs": {"compaction": {"budget_tokens": 256}, "summaries": {"tokens": 40}}},

@@ -53,6 +53,21 @@ def numbers(matches: tuple[ProcedureMatch, ...]) -> list[int]:
     return [match.stored.id.int for match in matches]
 
 
+def test_a_learnt_procedure_is_found_where_its_trigger_is_near_or_begins_the_question() -> None:
+    near, far, stated, opening = (
+        candidate(number, trigger, words=(3, 3, 2), cosine=cosine)
+        for number, (trigger, cosine) in enumerate(
+            [("refund me", 0.8), ("refund him", 0.7), ("refund her", 0.7), ("please refund", 0.1)], start=1
+        )
+    )
+    learnt = [replace(item, stored=replace(item.stored, is_learnt=True)) for item in (near, far, opening)]
+    policy = replace(POLICY, learnt_similarity=0.75)
+
+    found = rank_matches(name_key("please refund it"), [*learnt, stated], policy, limit=10)
+
+    assert numbers(found) == [4, 1, 3]
+
+
 def test_an_untried_procedure_is_as_likely_to_work_as_not() -> None:
     assert strength(0, 0) == 0.5
 

@@ -74,11 +74,14 @@ class MatchPolicy:
             side has all words of the other.
         min_similarity: Least cosine of their meanings.
         strength_weight: Share of a match's closeness that the weakest procedure loses, 0..1.
+        learnt_similarity: Least cosine of a procedure that runs of agents taught, unless it matches by prefix: its
+            trigger is the words of a conversation, which resemble those of many others.
     """
 
     min_overlap: float
     min_similarity: float
     strength_weight: float
+    learnt_similarity: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,6 +168,8 @@ def _match(question: str, candidate: ProcedureCandidate, policy: MatchPolicy) ->
 def _stage(prefix: float, candidate: ProcedureCandidate, policy: MatchPolicy) -> Stage | None:
     if prefix:
         return Stage.PREFIX
+    if candidate.stored.is_learnt and candidate.cosine is not None and candidate.cosine < policy.learnt_similarity:
+        return None
     if candidate.contains_all() or (candidate.shared_words and candidate.overlap() >= policy.min_overlap):
         return Stage.KEYWORD
     if candidate.cosine is not None and candidate.cosine >= policy.min_similarity:
