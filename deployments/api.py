@@ -17,6 +17,7 @@ from deployments import pages, problems
 from deployments.access import accesses
 from deployments.bodies import BodyLimit, HeadAsGet
 from deployments.front_door import FrontDoor
+from deployments.gateway import GatewayRoute
 from deployments.mcp import McpRoute
 from deployments.oauth import METADATA_PATH, answer_metadata
 from deployments.parameters import refuse_ambiguous
@@ -96,9 +97,11 @@ def build_api(services: Services) -> FastAPI:
     for path in (METADATA_PATH, f"{METADATA_PATH}{{resource:path}}"):
         app.add_route(path, answer_metadata, include_in_schema=False)
     # Its calls come to the same routes, of which the key is checked already.
-    mcp = McpRoute(_within_limits(_with_routes(services)), services)
-    app.router.routes.append(mcp)
-    _within_limits(app, mcp)
+    behind = _within_limits(_with_routes(services))
+    app.state.gateway = GatewayRoute(behind, services.settings.gateway)
+    doors = [McpRoute(behind, services), app.state.gateway]
+    app.router.routes.extend(doors)
+    _within_limits(app, *doors)
     app.add_middleware(FrontDoor, services=services)
     app.add_middleware(HeadAsGet)
     return app
@@ -179,4 +182,5 @@ def _name_media_type_of_problems(responses: dict[str, Any]) -> None:
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     """Flush the services when the process is asked to end."""
     yield
+    await app.state.gateway.close()
     await app.state.services.close()

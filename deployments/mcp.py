@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from http import HTTPMethod, HTTPStatus
 from typing import TYPE_CHECKING, Any
-from urllib.parse import unquote, urlsplit
+from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers
 from starlette.requests import Request
@@ -13,6 +13,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from deployments.bodies import body_of
+from deployments.inner_client import ids_of, inner_client
 from deployments.problems import answer_error, problem
 from deployments.services import Services
 from lamina.core.json_values import read_json
@@ -28,10 +29,7 @@ if TYPE_CHECKING:
 PATH = "/mcp"
 BODY_MIB = 1
 """Most of a body: what a model writes in one call. The SDK reads it in the loop that serves everybody."""
-SCOPE_HEADERS = {f"lamina-{name}": name for name in ("workspace", "namespace", "user", "agent", "swarm")}
 _READING = frozenset({"resources/list", "resources/read", "prompts/get"})
-_BASE_URL = "http://lamina"
-_CHECKED = "checked by the front door"
 
 
 class McpRoute(Route):
@@ -97,23 +95,11 @@ class _McpEndpoint:
         async def open_door(context: Any) -> AsyncIterator[Door]:
             scope = context.request.scope
             principal: Principal = scope["state"]["principal"]
-            async with self._client(scope, principal) as api:
+            async with inner_client(self._behind, principal, ids_of(Headers(scope=scope))) as api:
                 # The scopes of a token can be extended, by a client that knows of a tool.
                 yield Door(api, principal.allowed_verbs() if principal.issuer is None else VERBS_OF[principal.role])
 
         return build_server(open_door)
-
-    def _client(self, scope: Scope, principal: Principal) -> Any:
-        import httpx  # noqa: PLC0415 - as above
-
-        from lamina.client.client import AsyncClient  # noqa: PLC0415 - as above
-
-        async def as_principal(inner: Scope, receive: Receive, send: Send) -> None:
-            await self._behind({**inner, "state": {"principal": principal}}, receive, send)
-
-        transport = httpx.ASGITransport(as_principal, raise_app_exceptions=False)
-        ids = ids_of(Headers(scope=scope))
-        return AsyncClient(_BASE_URL, _CHECKED, scope=ids, connect_retries=0, transport=transport)
 
     def _foreign(self, headers: Headers) -> tuple[HTTPStatus, str] | None:
         """Return the refusal of a request by another name of this service, or from a page of another site.
@@ -137,19 +123,6 @@ def _host_name(url: str) -> str:
     except ValueError:
         return ""
     return "" if "@" in parts.netloc else parts.hostname or ""
-
-
-def ids_of(headers: Headers) -> dict[str, str]:
-    """Return the ids of a scope that headers name, each percent-encoded where it is not plain ASCII.
-
-    Raises:
-        InvalidInput: For one that is no UTF-8.
-    """
-    sent = {name: headers[header] for header, name in SCOPE_HEADERS.items() if header in headers}
-    try:
-        return {name: unquote(value, errors="strict") for name, value in sent.items()}
-    except UnicodeDecodeError as error:
-        raise InvalidInput("Lamina-…", "is no UTF-8; percent-encode the id") from error
 
 
 def needed_verb(body: bytes) -> Verb | None:

@@ -16,7 +16,8 @@ from lamina.settings.serving import FrontDoorSettings
 ORDERS_TO_SERVE = frozenset({b"x-request-timeout-seconds", b"x-request-disconnect-disabled"})
 CLOSES = "lamina-closes"
 """Header of an answer after which nothing is read: `Connection` itself does not come through HAProxy."""
-KEYED_PATHS = ("/v1/", "/cache", "/mcp")
+GATEWAY = "/openai/"
+KEYED_PATHS = ("/v1/", "/cache", "/mcp", GATEWAY)
 _PAGES = ("/openapi.json", "/docs")
 PAGE_COST = 100
 """Requests without a key as which one for a page counts: the OpenAPI document has 400 kB, `/livez` 15 bytes."""

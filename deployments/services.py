@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Annotated
 from uuid import UUID
 
@@ -28,7 +28,14 @@ from lamina.core.principals import VERBS_OF, Principal, Verb, lowest_role
 from lamina.core.queries import Answer, SearchRequest
 from lamina.core.tiers import ProjectionName, Tier
 from lamina.core.tokens import scope_of
-from lamina.errors import Forbidden, InsufficientScope, LaminaError, OutsideBounds, Unauthenticated
+from lamina.errors import (
+    Forbidden,
+    InsufficientScope,
+    LaminaError,
+    OutsideBounds,
+    Unauthenticated,
+    Unavailable,
+)
 from lamina.ingest.graph import GraphRecorder
 from lamina.ingest.hits import HitCounter
 from lamina.ingest.turns import Recorder
@@ -109,39 +116,54 @@ class KeyCheck:
             self._write_uses, part="key uses", window_s=USE_WINDOW_S
         )
         # Wrong keys of an address end the trying of others, and not the work of those that were right before.
-        self._seen: LRUCache[bytes, None] = LRUCache(MAX_CACHED_KEYS)
+        self._seen: LRUCache[bytes, tuple[Principal, datetime]] = LRUCache(MAX_CACHED_KEYS)
 
     def knows(self, key: str) -> bool:
         """Report whether a key was valid when it was checked last."""
         return hash_key(key) in self._seen
 
-    async def check(self, key: str | None) -> Principal:
+    async def check(self, key: str | None, *, believed_s: float = 0.0) -> Principal:
         """Return the principal of a key.
+
+        Args:
+            key: As it was sent.
+            believed_s: Seconds for which it is believed after it was right, while nobody can be asked.
 
         Raises:
             Unauthenticated: If it is missing, unknown, revoked or expired.
+            Unavailable: If nobody can be asked.
         """
         if key and self._issuer is not None and has_form_of_token(key):
             principal = await self._issuer.check(key)
-            self._seen[hash_key(key)] = None
+            self._seen[hash_key(key)] = principal, utc_now()
             return principal
         if not key or not has_form_of_key(key):
             raise Unauthenticated
         digest, now = hash_key(key), utc_now()
         if digest in self._unknown:
             raise Unauthenticated
-        found = self._trusted.get(digest) or await self._lookups.submit(key)
+        found = self._trusted.get(digest) or await self._look_up(key, digest, believed_s, now)
         if found is None or found.has_expired(now):
             self._seen.pop(digest, None)
             self._unknown[digest] = None
             raise Unauthenticated
-        self._seen[digest] = None
-        # Not renewed by use, or a revoked key that is used all the time would be trusted for ever.
-        self._trusted.setdefault(digest, found)
         if found.key_id not in self._noted:
             self._noted[found.key_id] = None
             self._uses.add((found.key_id, now))
         return found
+
+    async def _look_up(self, key: str, digest: bytes, believed_s: float, now: datetime) -> Principal | None:
+        try:
+            principal = await self._lookups.submit(key)
+        except Unavailable:
+            believed, right_at = self._seen.get(digest, (None, now))
+            if believed is None or now - right_at > timedelta(seconds=believed_s):
+                raise
+            return believed
+        if principal is not None:
+            # Not renewed by use, or a revoked key that is used all the time would be trusted for ever.
+            self._trusted[digest], self._seen[digest] = principal, (principal, now)
+        return principal
 
     async def flush(self) -> None:
         """Write the uses that wait."""

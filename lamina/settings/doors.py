@@ -3,7 +3,7 @@
 from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, Field, field_validator
+from pydantic import AfterValidator, Field, SecretStr, field_validator
 
 from lamina.settings.section import Section
 
@@ -69,3 +69,40 @@ class AuthSettings(Section):
     """Who may ask beside those with a key."""
 
     jwt: JwtSettings | None = Field(None, description="Tokens of an issuer in place of keys; off where it is not set.")
+
+
+class GatewaySettings(Section):
+    """The OpenAI-compatible endpoint at `/openai/v1`, which remembers, in front of another one."""
+
+    base_url: str | None = Field(
+        None,
+        pattern="^https?://",
+        description="The endpoint in front of which it stands, as `https://api.openai.com/v1`; off if not set.",
+    )
+    api_key: SecretStr | None = Field(
+        None,
+        description="Bearer token for that endpoint. Without one, clients send theirs as `Lamina-Upstream-Key`.",
+    )
+    provider: str = Field("openai", min_length=1, description="Under which name its cached tokens are counted.")
+    position: Literal["before_question", "after_instructions"] = Field(
+        "before_question",
+        description="Where memories go: before the user's last message, behind all that the provider may have in its "
+        "cache, or behind the leading system messages.",
+    )
+    role: Literal["system", "developer", "user"] = Field(
+        "system", description="Role of the message that holds them; some models take `system` at the beginning alone."
+    )
+    budget_tokens: int = Field(2000, ge=16, description="Most estimated tokens of the memories in a request.")
+    recall_s: float = Field(
+        1.5, gt=0, description="Seconds after which a request goes on without memories that are not found yet."
+    )
+    own_session: bool = Field(
+        default=False,
+        description="Whether messages of the same session are recalled, for clients that cut their history.",
+    )
+    believe_key_s: float = Field(
+        300.0, ge=0, description="Seconds for which a key that was right is believed here while Postgres is away."
+    )
+    connect_s: float = Field(10.0, gt=0, description="Longest wait for a connection to that endpoint, in seconds.")
+    silence_s: float = Field(300.0, gt=0, description="Longest wait for its next byte, in seconds.")
+    answer_s: float = Field(1800.0, gt=0, description="Longest time of a whole answer, in seconds.")

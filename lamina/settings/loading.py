@@ -27,7 +27,7 @@ from lamina.core.tiers import PROJECTIONS, TIERS, ProjectionName, TierName
 from lamina.errors import Misconfigured
 from lamina.secret_files import FILE_SUFFIX, variable_or_file
 from lamina.settings.caches import CachesSettings
-from lamina.settings.doors import AuthSettings, McpSettings
+from lamina.settings.doors import AuthSettings, GatewaySettings, McpSettings
 from lamina.settings.events import EventsSettings, WebhooksSettings
 from lamina.settings.jobs import JobsSettings
 from lamina.settings.models import EmbeddingSettings, LanguageModelSettings, SentenceTransformersSettings
@@ -125,6 +125,7 @@ class Settings(BaseSettings):
     serve: ServeSettings = ServeSettings()
     mcp: McpSettings = McpSettings()
     auth: AuthSettings = AuthSettings()
+    gateway: GatewaySettings = GatewaySettings()
 
     @classmethod
     def settings_customise_sources(

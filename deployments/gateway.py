@@ -1,0 +1,349 @@
+"""`/openai/v1`: an OpenAI-compatible endpoint before another one: it recalls before a call and records after it.
+
+A request goes on as it came, with one item more; an answer comes back as it is. Without Lamina's stores, or where they
+take too long, it goes on without memory: who asks a model never waits for a memory that is away.
+"""
+
+import asyncio
+import json
+import logging
+import time
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any
+
+from cachetools import TTLCache
+from starlette.background import BackgroundTask
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from deployments.bodies import body_of
+from deployments.inner_client import SCOPE_FIELDS, ids_of, inner_client
+from lamina.api.openai.answers import AnswerReader, reader_of
+from lamina.api.openai.requests import ModelRequest, Said, Shape, ToolResult, read_request, with_block
+from lamina.core.principals import Principal, Verb
+from lamina.core.quotas import Resource, spend
+from lamina.errors import LaminaError, Unavailable
+from lamina.settings.doors import GatewaySettings
+from lamina.text.hygiene import MAX_CONTENT_CHARS, MAX_QUERY_CHARS
+from lamina.text.parts import ends_of
+
+if TYPE_CHECKING:
+    import httpx
+
+PREFIX = "/openai/v1"
+BODY_MIB = 32
+SHAPES: Mapping[tuple[str, str], Shape] = {
+    ("POST", "chat/completions"): Shape.CHAT,
+    ("POST", "responses"): Shape.RESPONSES,
+}
+PASSED = frozenset({("POST", "embeddings"), ("GET", "models")})
+"""Calls that memory has no part in. What lies upstream under the operator's key is nobody's here: nothing else goes."""
+LARGE_BYTES = 64 * 1024
+"""Of a body that is read in a thread."""
+KEPT_S, KEPT_BLOCKS, KEPT_CHAINS = 900.0, 1_000, 10_000
+"""Seconds for which a question keeps its block: while a model calls tools, its prompt must not change in the middle."""
+TOO_LONG = "the answer of the endpoint at gateway.base_url took longer than gateway.answer_s"
+_OF_CONNECTION = frozenset(
+    {
+        *("connection", "keep-alive", "proxy-authenticate", "proxy-authorization", "te", "trailer"),
+        *("transfer-encoding", "upgrade"),
+    }
+)
+_NOT_SENT = _OF_CONNECTION | {"authorization", "host", "content-length", "accept-encoding", "expect", "cookie"}
+_NOT_RETURNED = _OF_CONNECTION | {"set-cookie"}
+_logger = logging.getLogger(__name__)
+
+
+class GatewayRoute(Route):
+    """The route of the gateway.
+
+    Args:
+        behind: The API behind the front door.
+        settings: Of the gateway.
+    """
+
+    openapi_extra = body_of(mib=BODY_MIB)
+
+    def __init__(self, behind: ASGIApp, settings: GatewaySettings) -> None:
+        self._gateway = _Gateway(behind, settings)
+        super().__init__(f"{PREFIX}/{{call:path}}", endpoint=self._gateway, include_in_schema=False)
+
+    async def close(self) -> None:
+        """Close the connections to the endpoint."""
+        await self._gateway.close()
+
+
+@dataclass(frozen=True, slots=True)
+class _Recall:
+    """What became of a recall, and the body to send."""
+
+    state: str
+    body: bytes
+    memories: int = 0
+
+    def headers(self) -> dict[str, str]:
+        return {"Lamina-Memory": self.state, "Lamina-Memories": str(self.memories)}
+
+
+@dataclass(frozen=True, slots=True)
+class _Exchange:
+    """A request that memory has a part in, and who asks."""
+
+    request: ModelRequest
+    principal: Principal
+    ids: Mapping[str, str]
+    session: str
+    is_recorded: bool
+
+
+class _Gateway:
+    """Passes calls on, with memory where they ask a model."""
+
+    def __init__(self, behind: ASGIApp, settings: GatewaySettings) -> None:
+        self._behind = behind
+        self._settings = settings
+        self._http: httpx.AsyncClient | None = None
+        self._blocks: TTLCache[Any, tuple[str, int]] = TTLCache(KEPT_BLOCKS, KEPT_S)
+        self._sessions: TTLCache[tuple[str, str], str] = TTLCache(KEPT_CHAINS, KEPT_S)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        response = await self._answer(Request(scope, receive))
+        await response(scope, receive, send)
+
+    async def close(self) -> None:
+        if self._http is not None:
+            await self._http.aclose()
+
+    async def _answer(self, request: Request) -> Response:
+        call = request.method, request.path_params["call"]
+        shape = SHAPES.get(call)
+        if self._settings.base_url is None:
+            return _refusal(HTTPStatus.NOT_FOUND, "there is no gateway here; set gateway.base_url to an endpoint")
+        if shape is None and call not in PASSED:
+            known = ", ".join(f"{method} {PREFIX}/{path}" for method, path in (*SHAPES, *sorted(PASSED)))
+            return _refusal(HTTPStatus.NOT_FOUND, f"{call[0]} {request.url.path}: is not passed on; {known} are")
+        body = await request.body()
+        exchange = None if shape is None else await self._read(request, shape, body)
+        recall = _Recall("off", body) if exchange is None else await self._with_memories(exchange, body)
+        begun = time.monotonic()
+        try:
+            answer = await self._ask(request, recall.body)
+        except Exception as error:  # noqa: BLE001 - of every kind of failure the client hears alike
+            return _unreachable(error, recall)
+        reader = None
+        if exchange is not None and exchange.is_recorded and answer.status_code == HTTPStatus.OK:
+            reader = reader_of(exchange.request.shape, answer.headers.get("content-type", ""))
+        passing = _Passing(answer, reader, self._settings.answer_s)
+        kept = {name: value for name, value in answer.headers.items() if name not in _NOT_RETURNED}
+        return StreamingResponse(
+            passing.parts(),
+            answer.status_code,
+            headers=kept | recall.headers(),
+            background=BackgroundTask(self._remember, exchange, passing, begun) if exchange and reader else None,
+        )
+
+    async def _read(self, request: Request, shape: Shape, body: bytes) -> _Exchange | None:
+        """Return the request with its scope; ``None`` where nobody can read it, or it wants no memory."""
+        read = _read_body(shape, body) if len(body) < LARGE_BYTES else await asyncio.to_thread(_read_body, shape, body)
+        if read is None:
+            return None
+        principal: Principal = request.scope["state"]["principal"]
+        named = {**read.ids, **ids_of(request.headers, (*SCOPE_FIELDS, "session"))}
+        session = named.pop("session", None) or self._session_of(principal, read)
+        is_recorded = (
+            read.stores
+            and request.headers.get("lamina-record", "").lower() != "off"
+            and Verb.WRITE in principal.allowed_verbs()
+        )
+        return _Exchange(read, principal, named, session, is_recorded)
+
+    def _session_of(self, principal: Principal, read: ModelRequest) -> str:
+        """Return the session of a conversation that names none: of its first text, or of the response it continues."""
+        if read.chain is None:
+            return f"chat-{read.opening}"
+        return self._sessions.get((principal.tenant, read.chain), f"chat-{read.chain}")
+
+    async def _with_memories(self, exchange: _Exchange, body: bytes) -> _Recall:
+        read = exchange.request
+        if not read.question or read.is_remembered or Verb.READ not in exchange.principal.allowed_verbs():
+            return _Recall("off", body)
+        key = exchange.principal.key_id, tuple(sorted(exchange.ids.items())), read.history, read.question
+        try:
+            found = self._blocks.get(key) or await self._recalled(exchange)
+        except (LaminaError, TimeoutError) as error:
+            _logger.warning("a request went on without memories: %s", error or "none were found in time")
+            return _Recall("unavailable", body)
+        self._blocks[key] = found
+        block, memories = found
+        if not block:
+            return _Recall("empty", body)
+        settings = self._settings
+        text = with_block(body.decode(), read, block, role=settings.role, position=settings.position)
+        return _Recall("recalled", text.encode(), memories)
+
+    async def _recalled(self, exchange: _Exchange) -> tuple[str, int]:
+        """Return the block for a question, and how many memories are in it.
+
+        Raises:
+            LaminaError: If the stores do not answer.
+            TimeoutError: If they take too long.
+        """
+        not_own = {"not": {"session": {"eq": exchange.session}}}
+        wishes: dict[str, Any] = {} if self._settings.own_session else {"filters": not_own}
+        question = ends_of(exchange.request.question, MAX_QUERY_CHARS - 1)
+        async with (
+            asyncio.timeout(self._settings.recall_s),
+            inner_client(self._behind, exchange.principal, exchange.ids) as api,
+        ):
+            answer = await api.context(question, budget_tokens=self._settings.budget_tokens, **wishes)
+        if answer["degraded"] and not answer["results"]:
+            raise Unavailable("memory", f"without {', '.join(answer['degraded'])}")
+        return answer["text"], len(answer["results"])
+
+    async def _ask(self, request: Request, body: bytes) -> "httpx.Response":
+        http = self._client()
+        sent = {
+            name: value
+            for name, value in request.headers.items()
+            if name not in _NOT_SENT and not name.startswith("lamina-")
+        }
+        key = self._settings.api_key
+        token = request.headers.get("lamina-upstream-key") if key is None else key.get_secret_value()
+        if token:
+            sent["authorization"] = f"Bearer {token}"
+        url = f"{str(self._settings.base_url).rstrip('/')}/{request.path_params['call']}"
+        query = request.scope["query_string"].decode("latin-1")
+        asked = http.build_request(
+            request.method,
+            f"{url}?{query}" if query else url,
+            content=body,
+            # As it is: what was packed could not be read while it passes.
+            headers={**sent, "accept-encoding": "identity"},
+        )
+        return await http.send(asked, stream=True)
+
+    def _client(self) -> "httpx.AsyncClient":
+        import httpx  # noqa: PLC0415 - half a second, which most services never need
+
+        if self._http is None:
+            settings = self._settings
+            timeout = httpx.Timeout(settings.silence_s, connect=settings.connect_s)
+            # Redirects are not followed: the body and the token are for this endpoint alone.
+            self._http = httpx.AsyncClient(timeout=timeout, limits=httpx.Limits(max_connections=None))
+        return self._http
+
+    async def _remember(self, exchange: _Exchange, passing: "_Passing", begun: float) -> None:
+        """Record a turn whose answer came whole; what fails is logged, since its client has its answer already."""
+        answer = passing.answer()
+        if answer is None:
+            return
+        read, tenant = exchange.request, exchange.principal.tenant
+        if answer.id is not None:
+            self._sessions[tenant, answer.id] = exchange.session
+        spend(Resource.MODEL_TOKENS, answer.input_tokens + answer.output_tokens)
+        messages = [_message("user", said) for said in read.said if said.text]
+        if answer.text:
+            messages.append(_message("assistant", Said(answer.text, None, f"answer-{read.digest}")))
+        usage = {
+            "provider": self._settings.provider,
+            "model": answer.model or read.model,
+            "input_tokens": answer.input_tokens,
+            "cached_tokens": min(answer.cached_tokens, answer.input_tokens),
+            "output_tokens": answer.output_tokens,
+            "latency_ms": (time.monotonic() - begun) * 1000,
+        }
+        try:
+            async with inner_client(self._behind, exchange.principal, exchange.ids) as api:
+                await api.record(
+                    messages,
+                    session=exchange.session,
+                    tool_calls=[_tool_call(result) for result in read.results],
+                    usage={name: value for name, value in usage.items() if value is not None},
+                )
+        except LaminaError as error:
+            _logger.warning("a turn of session %s was not recorded: %s", exchange.session, error)
+
+
+class _Passing:
+    """An answer on its way: each part is handed on as it came, and read beside.
+
+    Args:
+        answer: Of the endpoint; closed at its end, also when nobody reads on.
+        reader: Reads it, where it is to be remembered.
+        longest_s: Seconds after which it is cut off.
+    """
+
+    def __init__(self, answer: "httpx.Response", reader: AnswerReader | None, longest_s: float) -> None:
+        self._answer = answer
+        self._reader = reader
+        self._longest_s = longest_s
+        self._is_whole = False
+
+    async def parts(self) -> AsyncIterator[bytes]:
+        """Yield the parts.
+
+        Raises:
+            ConnectionError: If the answer breaks off, so that its client sees no end of it.
+        """
+        try:
+            async with asyncio.timeout(self._longest_s):
+                async for part in self._answer.aiter_raw():
+                    if self._reader is not None:
+                        self._reader.feed(part)
+                    yield part
+            self._is_whole = True
+        except TimeoutError as error:
+            raise ConnectionAbortedError(TOO_LONG) from error
+        finally:
+            await self._answer.aclose()
+
+    def answer(self) -> Any:
+        """Return the answer, if it came whole and can be read."""
+        return self._reader.answer() if self._reader is not None and self._is_whole else None
+
+
+def _read_body(shape: Shape, body: bytes) -> ModelRequest | None:
+    try:
+        return read_request(shape, json.loads(body.decode()))
+    except (ValueError, RecursionError):
+        return None
+
+
+def _message(role: str, said: Said) -> dict[str, Any]:
+    metadata = {"parts": list(said.parts)} if said.parts else {}
+    message = {"role": role, "content": _stored(said.text), "name": said.name, "ref": said.ref, "metadata": metadata}
+    return {name: value for name, value in message.items() if value}
+
+
+def _tool_call(result: ToolResult) -> dict[str, Any]:
+    return {
+        "id": result.id,
+        "name": result.name,
+        "arguments": _stored(result.arguments) or {},
+        "result": _stored(result.result),
+    }
+
+
+def _stored(text: str) -> str:
+    """Return a text as far as a message may hold it: both its ends."""
+    return ends_of(text, MAX_CONTENT_CHARS - 1)
+
+
+def _unreachable(error: Exception, recall: _Recall) -> Response:
+    is_late = "Timeout" in type(error).__name__
+    status = HTTPStatus.GATEWAY_TIMEOUT if is_late else HTTPStatus.BAD_GATEWAY
+    _logger.warning("the endpoint at gateway.base_url does not answer: %r", error)
+    reason = "did not answer in time" if is_late else "cannot be reached"
+    refusal = _refusal(status, f"the endpoint at gateway.base_url {reason}; nothing was recorded")
+    refusal.headers.update(recall.headers())
+    return refusal
+
+
+def _refusal(status: HTTPStatus, detail: str) -> Response:
+    """Return an error in the form that clients of OpenAI read."""
+    error = {"message": detail, "type": "lamina_error", "param": None, "code": status.name.lower()}
+    return JSONResponse({"error": error}, status)

@@ -1,0 +1,321 @@
+"""The OpenAI-compatible gateway, with OpenAI's own client, before an endpoint of the tests' own."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import httpx
+import pytest
+from openai import APIError, AsyncOpenAI
+from starlette.responses import JSONResponse, Response
+
+from lamina.api.openai.requests import HEADING
+from lamina.models.hashing import HashingModel
+from tests.support.application import Application, running, settings_for
+from tests.support.ingress import uvicorn_of
+from tests.support.upstream import Upstream, chunks, completion, upstream
+
+PATIENCE_S = 30.0
+BERTHS = "Which berth did we agree on for the Marlin?"
+
+
+class Gateway(NamedTuple):
+    """The gateway of an application before an upstream, and a client of it."""
+
+    app: Application
+    upstream: Upstream
+    url: str
+    clients: list[AsyncOpenAI]
+
+    def client(self, **headers: str) -> AsyncOpenAI:
+        named = {f"Lamina-{name.title()}": value for name, value in {"workspace": "harbour", **headers}.items()}
+        url = f"{self.url}/openai/v1"
+        client = AsyncOpenAI(base_url=url, api_key=self.app.key, default_headers=named, max_retries=0)
+        self.clients.append(client)
+        return client
+
+    async def sessions(self, least: int = 1, **scope: Any) -> list[dict[str, Any]]:
+        """Return the messages that are stored, once there are so many."""
+        lamina = self.app.client()
+        async with asyncio.timeout(PATIENCE_S):
+            while True:
+                listed = (await lamina.get("/v1/turns", params={"workspace": "harbour"})).json()["turns"]
+                messages: list[dict[str, Any]] = []
+                for session in sorted({turn["session"] for turn in listed}):
+                    path = f"/v1/sessions/{session}/messages"
+                    read = await lamina.get(path, params={"workspace": "harbour", **scope})
+                    messages += read.json()["messages"]
+                if len(messages) >= least:
+                    return messages
+                await asyncio.sleep(0.05)
+
+
+@pytest.fixture
+async def gateway(database: str, tmp_path: Path) -> AsyncIterator[Gateway]:
+    async with upstream() as served:
+        own = {"base_url": served.url, "api_key": "sk-upstream", "recall_s": PATIENCE_S, "answer_s": 60}
+        settings = settings_for(database, tmp_path, gateway=own)
+        async with running(settings, database, HashingModel()) as app:
+            async with uvicorn_of(app.api, settings.serve.front_door) as port:
+                made = Gateway(app, served, f"http://127.0.0.1:{port}", [])
+                yield made
+                for client in made.clients:
+                    await client.close()
+            await app.api.state.gateway.close()
+            await app.close_clients()
+
+
+def user(text: str) -> dict[str, str]:
+    return {"role": "user", "content": text}
+
+
+def blocks_in(body: Any, member: str = "messages") -> list[str]:
+    return [item["content"] for item in body[member] if str(item.get("content")).startswith(HEADING)]
+
+
+async def test_an_agent_remembers_by_its_base_url_alone(gateway: Gateway) -> None:
+    gateway.upstream.says("Berth seven it is.")
+    first, later = gateway.client(session="monday"), gateway.client(session="friday")
+
+    said = await first.chat.completions.create(model="small", messages=[user("The Marlin gets berth seven.")])
+    stored = await gateway.sessions(2)
+    await gateway.app.indexed()
+    asked = await later.chat.completions.with_raw_response.create(model="small", messages=[user(BERTHS)])
+
+    assert said.choices[0].message.content == "Berth seven it is."
+    assert [(item["role"], item["content"]) for item in stored] == [
+        ("user", "The Marlin gets berth seven."),
+        ("assistant", "Berth seven it is."),
+    ]
+    assert blocks_in(gateway.upstream.bodies[0]) == []
+    (block,) = blocks_in(gateway.upstream.bodies[1])
+    assert "The Marlin gets berth seven." in block
+    assert gateway.upstream.bodies[1]["messages"][-1] == user(BERTHS)
+    assert asked.headers["Lamina-Memory"] == "recalled"
+
+
+async def test_every_byte_around_the_block_goes_on_as_it_came(gateway: Gateway) -> None:
+    await gateway.app.client().post("/v1/notes", json={"workspace": "harbour", "content": "The Marlin: berth seven."})
+    await gateway.app.indexed()
+    gateway.upstream.says("Seven.")
+    question = json.dumps(user(BERTHS))
+    head = '{ "zeta":1.50,  "messages":[{"role":"system","content":"Sei kn\\u0061pp. \U0001f41f"},\n '
+    tail = f'{question} ] ,"new_field":{{"b":1,"a":[1e3,null]}},"temperature":0.10}}'
+
+    async with httpx.AsyncClient(timeout=PATIENCE_S) as plain:
+        answered = await plain.post(
+            f"{gateway.url}/openai/v1/chat/completions?beta=1",
+            content=(head + tail).encode(),
+            headers={"Authorization": f"Bearer {gateway.app.key}", "Lamina-Workspace": "harbour", "OpenAI-Beta": "x"},
+        )
+
+    path, headers, body = gateway.upstream.asked[0]
+    sent = body.decode()
+    assert answered.status_code == 200
+    assert (path, headers["authorization"], headers["openai-beta"]) == (
+        "/v1/chat/completions",
+        "Bearer sk-upstream",
+        "x",
+    )
+    assert not [name for name in headers if name.startswith("lamina")]
+    assert sent.startswith(head)
+    assert sent.endswith(tail)
+    item = json.loads(sent[len(head) : -len(tail)].rstrip().rstrip(","))
+    assert "berth seven" in item["content"]
+
+
+async def test_a_stream_is_passed_on_as_it_comes_and_recorded_once_it_is_whole(gateway: Gateway) -> None:
+    gateway.upstream.streams(*chunks("Berth ", "seven", "."))
+    client = gateway.client(session="s")
+
+    stream = await client.chat.completions.create(model="small", messages=[user(BERTHS)], stream=True)
+    texts = [chunk.choices[0].delta.content async for chunk in stream]
+
+    assert [text for text in texts if text] == ["Berth ", "seven", "."]
+    assert [item["content"] for item in await gateway.sessions(2)] == [BERTHS, "Berth seven."]
+
+
+async def test_tools_are_recorded_with_what_they_answered_and_the_block_stays_where_it_was(gateway: Gateway) -> None:
+    await gateway.app.client().post("/v1/notes", json={"workspace": "harbour", "content": "The Marlin: berth seven."})
+    await gateway.app.indexed()
+    call = {"id": "call-1", "type": "function", "function": {"name": "tides", "arguments": '{"port": "Faro"}'}}
+    gateway.upstream.says(None, tool_calls=[call])  # type: ignore[arg-type]
+    gateway.upstream.says("High water is at noon.")
+    client, asked = gateway.client(session="s"), [user(BERTHS)]
+
+    first = await client.chat.completions.create(model="small", messages=asked)  # type: ignore[arg-type]
+    assistant = first.choices[0].message.model_dump(exclude_none=True)
+    asked += [assistant, {"role": "tool", "tool_call_id": "call-1", "content": "12:00 3.1 m"}]
+    await client.chat.completions.create(model="small", messages=asked)  # type: ignore[arg-type]
+
+    stored = await gateway.sessions(3)
+    turns = (await gateway.app.client().get("/v1/turns", params={"workspace": "harbour"})).json()["turns"]
+    once, again = gateway.upstream.bodies
+    assert again["messages"][: len(once["messages"])] == once["messages"]
+    assert [item["role"] for item in stored] == ["user", "tool", "assistant"]
+    assert "tides" in stored[1]["content"]
+    assert "12:00 3.1 m" in stored[1]["content"]
+    assert {turn["usage"]["cached_tokens"] for turn in turns} == {32}
+
+
+async def test_a_request_that_is_sent_again_adds_no_message(gateway: Gateway) -> None:
+    gateway.upstream.says("Seven.")
+    client = gateway.client(session="s")
+
+    for _ in range(2):
+        await client.chat.completions.create(model="small", messages=[user(BERTHS)])
+    await client.chat.completions.create(model="small", messages=[user(BERTHS), user("And the Heron?")])
+
+    assert [item["content"] for item in await gateway.sessions(4)] == [BERTHS, "Seven.", "And the Heron?", "Seven."]
+
+
+async def test_responses_get_their_block_and_a_chain_stays_one_session(gateway: Gateway) -> None:
+    await gateway.app.client().post("/v1/notes", json={"workspace": "harbour", "content": "The Marlin: berth seven."})
+    await gateway.app.indexed()
+
+    def answer(id_: str, text: str) -> Response:
+        content = [{"type": "output_text", "text": text, "annotations": []}]
+        output = [{"type": "message", "id": "m", "role": "assistant", "status": "completed", "content": content}]
+        usage = {"input_tokens": 9, "output_tokens": 2, "input_tokens_details": {"cached_tokens": 4}}
+        return JSONResponse({"id": id_, "model": "small", "status": "completed", "output": output, "usage": usage})
+
+    gateway.upstream.script += [lambda: answer("resp-1", "Seven."), lambda: answer("resp-2", "Eight.")]
+    client = gateway.client()
+
+    first = await client.responses.create(model="small", input=BERTHS, user="ann")
+    await gateway.sessions(2, user="ann")
+    await client.responses.create(
+        model="small",
+        input=[user("And the Heron?")],
+        previous_response_id=first.id,
+        user="ann",  # type: ignore[list-item]
+    )
+
+    stored = await gateway.sessions(4, user="ann")
+    body = gateway.upstream.bodies[0]
+    assert first.output_text == "Seven."
+    assert body["input"][-1] == user(BERTHS)
+    assert len(blocks_in(body, "input")) == 1
+    assert [item["content"] for item in stored] == [BERTHS, "Seven.", "And the Heron?", "Eight."]
+    assert {item["user"] for item in stored} == {"ann"}
+
+
+@pytest.mark.parametrize("wish", ["store", "header"])
+async def test_who_wants_no_record_gets_none(gateway: Gateway, wish: str) -> None:
+    gateway.upstream.says("Seven.")
+    unrecorded = gateway.client(session="s", record="off") if wish == "header" else gateway.client(session="s")
+    wishes: dict[str, Any] = {"store": False} if wish == "store" else {}
+
+    await unrecorded.chat.completions.create(model="small", messages=[user("My PIN is 1234.")], **wishes)
+    await gateway.client(session="s").chat.completions.create(model="small", messages=[user("Good morning.")])
+
+    assert [item["content"] for item in await gateway.sessions(2)] == ["Good morning.", "Seven."]
+
+
+async def test_nothing_half_is_recorded_as_whole(gateway: Gateway) -> None:
+    half = chunks("Berth ")[0]
+    gateway.upstream.streams(half, breaks=True)
+    gateway.upstream.streams(half)
+    gateway.upstream.streams(half, b"data: {broken\n\n", *chunks()[-2:])
+    gateway.upstream.script.append(lambda: Response(b'{"choices": [{"mess', media_type="application/json"))
+    gateway.upstream.script.append(lambda: JSONResponse({"error": {"message": "no"}}, 500))
+    gateway.upstream.says("Good morning.")
+    client = gateway.client(session="s")
+
+    for _ in range(3):
+        with pytest.raises((APIError, httpx.HTTPError, ValueError)):  # noqa: PT012 - where it fails depends on the break
+            stream = await client.chat.completions.create(model="small", messages=[user("Half?")], stream=True)
+            texts = [chunk async for chunk in stream]
+            assert len(texts) == 1
+            raise ValueError("ended without an end")
+    for _ in range(2):
+        with pytest.raises((APIError, ValueError)):
+            await client.chat.completions.create(model="small", messages=[user("Half?")])
+    await client.chat.completions.create(model="small", messages=[user("Hello.")])
+
+    assert [item["content"] for item in await gateway.sessions(2)] == ["Hello.", "Good morning."]
+
+
+async def test_a_client_that_goes_away_ends_an_endless_answer(gateway: Gateway) -> None:
+    gateway.upstream.streams(chunks("Well, ")[0], is_endless=True)
+    client = gateway.client(session="s")
+
+    stream = await client.chat.completions.create(model="small", messages=[user("Forever?")], stream=True)
+    await anext(aiter(stream))
+    await stream.close()
+
+    async with asyncio.timeout(PATIENCE_S):
+        while not gateway.upstream.left:  # noqa: ASYNC110 - it tells nobody
+            await asyncio.sleep(0.05)
+
+
+async def test_a_hundred_megabytes_pass_and_are_not_kept(gateway: Gateway) -> None:
+    large = json.dumps(completion("x" * 100_000_000)).encode()
+    gateway.upstream.script.append(lambda: Response(large, media_type="application/json"))
+    gateway.upstream.says("Good morning.")
+    url = f"{gateway.url}/openai/v1/chat/completions"
+    headers = {"Authorization": f"Bearer {gateway.app.key}", "Lamina-Workspace": "harbour", "Lamina-Session": "s"}
+
+    async with httpx.AsyncClient(timeout=PATIENCE_S, headers=headers) as plain:
+        answered = await plain.post(url, json={"model": "small", "messages": [user("Much?")]})
+        await plain.post(url, json={"model": "small", "messages": [user("Hello.")]})
+
+    assert answered.content == large
+    assert [item["content"] for item in await gateway.sessions(2)] == ["Hello.", "Good morning."]
+
+
+async def test_an_endpoint_that_is_away_is_told_in_the_form_that_clients_read(gateway: Gateway) -> None:
+    gateway.upstream.script.append(lambda: JSONResponse({}))
+    away = gateway.app.services.settings.gateway.model_copy(update={"base_url": "http://127.0.0.1:9/v1"})
+    gateway.app.api.state.gateway.endpoint._settings = away
+
+    with pytest.raises(APIError, match=r"gateway\.base_url cannot be reached"):
+        await gateway.client().chat.completions.create(model="small", messages=[user("Anyone?")])
+
+
+@pytest.mark.parametrize("body", [b"", b"[]", b'{"messages": 7}', b"\xff\xfe", b"[" * 100_000, b'{"messages": [1]}'])
+async def test_what_is_no_request_is_for_the_endpoint_to_refuse(gateway: Gateway, body: bytes) -> None:
+    gateway.upstream.script.append(lambda: JSONResponse({"error": {"message": "bad"}}, 400))
+    headers = {"Authorization": f"Bearer {gateway.app.key}"}
+
+    async with httpx.AsyncClient(timeout=PATIENCE_S, headers=headers) as plain:
+        answered = await plain.post(f"{gateway.url}/openai/v1/chat/completions", content=body)
+        other = await plain.get(f"{gateway.url}/openai/v1/files")
+
+    assert (answered.status_code, answered.json()) == (400, {"error": {"message": "bad"}})
+    assert gateway.upstream.asked[0][2] == body
+    assert (other.status_code, other.json()["error"]["type"]) == (404, "lamina_error")
+    assert len(gateway.upstream.asked) == 1
+
+
+async def test_nobody_comes_in_without_a_key_and_nobody_recalls_beyond_its_bounds(gateway: Gateway) -> None:
+    lamina = gateway.app.client()
+    note = {"workspace": "harbour", "user": "bob", "content": "Bob's berth for the Marlin is nine."}
+    assert (await lamina.post("/v1/notes", json=note)).status_code < 300
+    await gateway.app.indexed()
+    gateway.upstream.says("Seven.")
+
+    await gateway.client(user="ann").chat.completions.create(model="small", messages=[user(BERTHS)])
+    await gateway.client(user="bob").chat.completions.create(model="small", messages=[user(BERTHS)])
+    async with httpx.AsyncClient(timeout=PATIENCE_S) as plain:
+        refused = await plain.post(f"{gateway.url}/openai/v1/chat/completions", json={"messages": []})
+
+    anns, bobs = gateway.upstream.bodies
+    assert refused.status_code == 401
+    assert not any("nine" in block for block in blocks_in(anns))
+    assert any("nine" in block for block in blocks_in(bobs))
+
+
+async def test_without_the_stores_a_call_goes_on_without_memory(gateway: Gateway) -> None:
+    gateway.upstream.says("Seven.")
+    client = gateway.client(session="s")
+    await client.chat.completions.create(model="small", messages=[user("Hello.")])
+    await gateway.sessions(2)
+    await gateway.app.pool.close()
+
+    answered = await client.chat.completions.with_raw_response.create(model="small", messages=[user(BERTHS)])
+
+    assert answered.headers["Lamina-Memory"] == "unavailable"
+    assert answered.parse().choices[0].message.content == "Seven."
