@@ -19,8 +19,7 @@ from lamina.settings.loading import Settings
 
 ROOT = Path(__file__).resolve().parents[2]
 STATEMENTS = 146
-STATES = ("holds", "setting", "gateway", "not yet")
-OF_THE_GATEWAY = {"0.1", "1.32", "2.10", "2.24"}
+STATES = ("holds", "setting", "not yet")
 CALLS: Mapping[str, type[BaseModel]] = {"POST /v1/search": SearchIn, "POST /v1/context": ContextIn}
 SETTINGS = {".".join(path) for path in field_paths(Settings)}
 # A setting, or a field of a call; and what it is by default, where that is said.
@@ -100,8 +99,7 @@ def test_every_statement_has_a_state() -> None:
     counted = Counter(one.state for one in ALL)
     print("; ".join(f"{state}: {counted[state]}" for state in STATES))  # noqa: T201 - for whoever counts
 
-    assert set(counted) == set(STATES)
-    assert {one.number for one in ALL if one.state == "gateway"} == OF_THE_GATEWAY
+    assert set(counted) <= set(STATES)
 
 
 @EACH
