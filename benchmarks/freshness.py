@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 from uuid import uuid4
@@ -41,25 +42,30 @@ class Freshness:
 
 
 def measure(
-    notes: Annotated[int, typer.Option(min=1, help="How many notes.")] = 200,
+    notes: Annotated[int, typer.Option(min=1, help="How many notes of each number of writers.")] = 200,
+    writers: Annotated[
+        list[int] | None, typer.Option(min=1, max=256, help="Writers at the same time; may be repeated. 1 by default.")
+    ] = None,
     url: UrlOption = None,
     key: KeyOption = None,
 ) -> None:
-    """Measure the time until a note is visible in the index, at low load."""
+    """Measure the time until a note is visible in the index, at low load or while others write, too."""
     with service(url, key) as endpoint:
-        found = asyncio.run(_run(endpoint, notes))
-    figures = _figures(found)
-    publish([_table(figures)], {"freshness": figures})
+        found = [_figures(asyncio.run(_run(endpoint, notes, number)), number) for number in writers or (1,)]
+    rest = {f"freshness_{figures['writers']}_writers": figures for figures in found[1:]}
+    publish([_table(figures) for figures in found], {"freshness": found[0], **rest})
 
 
-async def _run(endpoint: Endpoint, notes: int) -> Freshness:
+async def _run(endpoint: Endpoint, notes: int, writers: int) -> Freshness:
     scope = {"workspace": f"freshness-{uuid4().hex[:8]}"}
     async with AsyncClient(*endpoint, scope=scope) as client:
         for _ in range(WARM_UP_NOTES):
             await _write_and_find(client, _content())
         contents = [_content() for _ in range(notes)]
-        seen = [await _write_and_find(client, content) for content in contents]
-        stage(f"{notes} notes written and found")
+        parts = [contents[number::writers] for number in range(writers)]
+        lists = await asyncio.gather(*(_write_and_find_all(client, part) for part in parts))
+        seen = [one for found in lists for one in found]
+        stage(f"{notes} notes written and found by {writers} writers")
         alone = [(await timed(_search(client, content))).elapsed_ms for content in contents]
     return Freshness(tuple(ms for ms, _ in seen), tuple(polls for _, polls in seen), tuple(alone))
 
@@ -67,6 +73,10 @@ async def _run(endpoint: Endpoint, notes: int) -> Freshness:
 def _content() -> str:
     """Return a note's text, which as a query finds that note before all others, by words and by meaning."""
     return f"The parcel t{uuid4().hex} arrived at the depot in good order."
+
+
+async def _write_and_find_all(client: AsyncClient, contents: Sequence[str]) -> list[tuple[float, int]]:
+    return [await _write_and_find(client, content) for content in contents]
 
 
 async def _write_and_find(client: AsyncClient, content: str) -> tuple[float, int]:
@@ -90,7 +100,7 @@ def _found(answer: Json, id_: str) -> bool:
     return any(hit["id"] == id_ and SOURCE in hit["explain"] for hit in answer["results"])
 
 
-def _figures(found: Freshness) -> Json:
+def _figures(found: Freshness, writers: int) -> Json:
     visible, search = Latencies.of(found.visible_ms), Latencies.of(found.search_ms)
     return {
         "p50_ms": visible.p50_ms,
@@ -103,11 +113,13 @@ def _figures(found: Freshness) -> Json:
         "within_limit": sum(ms <= LIMIT_MS for ms in found.visible_ms) / len(found.visible_ms),
         "mean_polls": sum(found.polls) / len(found.polls),
         "notes": len(found.visible_ms),
+        "writers": writers,
     }
 
 
 def _table(figures: Json) -> Table:
-    title = f"Freshness: acknowledgement to visible in {SOURCE}, {figures['notes']} notes, limit {LIMIT_MS:.0f} ms"
+    title = f"Freshness: acknowledgement to visible in {SOURCE}, limit {LIMIT_MS:.0f} ms: "
+    title += f"{figures['notes']} notes, {figures['writers']} writers"
     shown = table(title, "", "ms", "of the limit")
     for name in ("p50_ms", "p95_ms", "max_ms", "search_p50_ms"):
         label = "p50 of one search alone" if name == "search_p50_ms" else name.removesuffix("_ms")

@@ -99,6 +99,25 @@ def refuse_embedded_servers(settings: Settings) -> Iterator[Finding]:
         yield Finding(("graph", "kind"), "is embedded, which only `lamina up` starts", f'{remedy}: neo4j, or "off"')
 
 
+def refuse_local_archive(settings: Settings) -> Iterator[Finding]:
+    """Return an error if notes are archived into a folder of one node; for settings of a cluster."""
+    chosen = settings.jobs.archival.url
+    if settings.jobs.schedule.archival == OFF or not (chosen is None or is_folder(chosen)):
+        return
+    shown = "is not set: `archive` in data_dir" if chosen is None else f"is {chosen}: it"
+    yield Finding(
+        ("jobs", "archival", "url"),
+        f"{shown} is a folder of one node, with which archived notes are lost, and another node does not find them",
+        'give an object store (s3://bucket/path), or write jobs.schedule.archival: "off"',
+    )
+
+
+def is_folder(url: str) -> bool:
+    """Report whether an archive is a folder of the machine: a path, or a URL of one."""
+    protocol, separator, _ = url.partition("://")
+    return not separator or protocol in {"file", "local", "memory"}
+
+
 def warn_of_embedded_indexes(settings: Settings) -> Iterator[Finding]:
     """Return a warning for each index that is lost with its node; for settings of several nodes."""
     for store in TIERS_BY_STORE:

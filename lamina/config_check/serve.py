@@ -6,7 +6,7 @@ Its other keys are checked by Ray's own schema, which this package must not impo
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from lamina.config_check.consistency import check_consistency, refuse_embedded_servers
+from lamina.config_check.consistency import check_consistency, refuse_embedded_servers, refuse_local_archive
 from lamina.config_check.documents import mapping_at, mappings_at, value_at
 from lamina.config_check.findings import Finding, Place, describe_value, nearest_name, under, warning
 from lamina.config_check.ray_variables import PREFIX, find_misspelt
@@ -77,7 +77,7 @@ def _check_application(
         return
     yield from under(check_consistency(settings), "args")
     is_complete = settings_file is not None or variables is not None
-    for finding in refuse_embedded_servers(settings):
+    for finding in (*refuse_embedded_servers(settings), *refuse_local_archive(settings)):
         # Sections that are not written here may be set by the environment on the cluster.
         if is_complete or finding.place[0] in mapping_at(application, "args"):
             yield finding.under("args")

@@ -117,12 +117,17 @@ def note(number: int, **changes: Any) -> ArchivedNote:
     return replace(made, **changes)
 
 
-@pytest.fixture(params=["path", "file", "memory"])
+# An empty bucket or a path in one, as in s3://bucket/path; the server and its keys by AWS_ENDPOINT_URL and the like.
+S3_URL = os.environ.get("LAMINA_TEST_S3_URL")
+
+
+@pytest.fixture(params=["path", "file", "memory", *(["s3"] if S3_URL else [])])
 def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     return {
         "path": f"{tmp_path}/ar[ch]ive *",
         "file": f"file://{tmp_path}/archive",
         "memory": f"memory://{uuid.uuid4().hex}/archive",
+        "s3": f"{S3_URL}/{uuid.uuid4().hex}",
     }[request.param]
 
 
