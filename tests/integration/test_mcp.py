@@ -88,8 +88,10 @@ async def test_a_stated_fact_is_a_neighbour_and_can_be_forgotten(application: Ap
         fact = found_in(
             await client.call_tool("state_fact", {"subject": "Ann", "relation": "lives_in", "object": "Lisbon"})
         )
+        await application.indexed()
         near = found_in(await client.call_tool("graph_neighbours", {"name": "Ann"}))
         found_in(await client.call_tool("forget", {"id": fact["id"]}))
+        await application.indexed()
         after = await client.call_tool("graph_neighbours", {"name": "Ann"})
 
     assert "Lisbon" in json.dumps(near)

@@ -86,8 +86,8 @@ def recipe(target: str, *variables: str) -> str:
 @pytest.mark.parametrize(
     ("target", "variables", "environment", "extras", "has_dev"),
     [
-        ("up", (), ".venv", "embedded,model,documents,serve", False),
-        ("up", ("EXTRAS=gpu,llm",), ".venv", "embedded,model,documents,serve,gpu,llm", False),
+        ("up", (), ".venv", "embedded,model,documents,serve,mcp", False),
+        ("up", ("EXTRAS=gpu,llm",), ".venv", "embedded,model,documents,serve,mcp,gpu,llm", False),
         ("test", (), ".venv", "all", True),
         ("check", (), ".venv", "all", True),
         ("test-torch", (), ".venv-torch", "all,gpu", True),
