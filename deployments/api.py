@@ -67,9 +67,10 @@ ROUTERS = (
     procedures.router,
     shares.router,
     memory_profiles.router,
-    workspaces.router,
     documents.router,
+    # Before the settings, whose path would take that of a file named settings.
     files.router,
+    workspaces.router,
     audits.router,
     events.router,
     webhooks.router,

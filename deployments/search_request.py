@@ -34,7 +34,14 @@ async def context_request(body: ContextIn, scope: Scope, services: Services) -> 
     was_sent = "budget_tokens" in body.model_fields_set
     usual_tokens = chosen.budget_tokens or services.settings.context.budget_tokens
     budget_tokens = body.budget_tokens if was_sent else usual_tokens
-    context = ContextRequest(request.request, budget_tokens, settled.suffix, body.format, settled.is_suffix_verified)
+    context = ContextRequest(
+        request.request,
+        budget_tokens,
+        settled.suffix,
+        body.format,
+        settled.is_suffix_verified,
+        shows_profile=body.profile if "profile" in body.model_fields_set else settled.shows_profile,
+    )
     return CacheableRequest(
         request.identity, context, request.stamp, request.use_cache, request.explain, request.degraded
     )
@@ -52,7 +59,7 @@ def defaults(settings: Settings, purpose: Purpose, chosen: WorkspaceSettings) ->
         return SearchDefaults(tiers, chosen.limit or settings.search.limit, 0.0, ttl_days)
     chunks = chosen.max_context_chunks or settings.context.max_chunks
     least = settings.context.min_relevance if chosen.min_relevance is None else chosen.min_relevance
-    return SearchDefaults(tiers, chunks, least, ttl_days)
+    return SearchDefaults(tiers, chunks, least, ttl_days, shows_profile=chosen.profile is not False)
 
 
 def _defaults_of(body: SearchIn, settings: Settings, purpose: Purpose, chosen: WorkspaceSettings) -> SearchDefaults:

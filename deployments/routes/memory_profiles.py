@@ -39,7 +39,7 @@ async def put_memory_profile(body: MemoryProfileIn, services: ServicesDep, princ
     """Set how an agent remembers in a workspace; searches and contexts that name it follow from now on."""
     scope = body.scope(principal.tenant)
     is_verified = principal.speaks_for(ScopeField.AGENT, scope.agent)
-    profile = replace(body.profile(await _defaults(services, scope)), is_verified=is_verified)
+    profile = replace(body.memory_profile(await _defaults(services, scope)), is_verified=is_verified)
     stored = await services.reads.memory_profiles.put(scope, profile, utc_now())
     return MemoryProfileOut.from_profile(_agent(scope), stored)
 

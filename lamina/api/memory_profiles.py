@@ -5,7 +5,7 @@ from typing import Annotated, Self
 
 from pydantic import Field
 
-from lamina.api.fields import ABSENT, MAX_TIERS, AtMost, Count, Fraction, Output
+from lamina.api.fields import ABSENT, MAX_TIERS, AtMost, Count, Flag, Fraction, Output
 from lamina.api.scope import ScopeIn
 from lamina.core.memory_profiles import MAX_SUFFIX_CHARS, MAX_TTL_DAYS, MemoryProfile, SearchDefaults
 from lamina.core.queries import MAX_LIMIT
@@ -30,8 +30,12 @@ class MemoryProfileIn(ScopeIn):
     prompt_suffix: Annotated[str, AtMost(MAX_SUFFIX_CHARS)] = Field(
         "", description="What its context block ends with; it counts in the budget."
     )
+    profile: Flag = Field(
+        ABSENT,
+        description="Whether its blocks begin with the user's profile (tier 3). Default: the workspace's, then yes.",
+    )
 
-    def profile(self, defaults: SearchDefaults) -> MemoryProfile:
+    def memory_profile(self, defaults: SearchDefaults) -> MemoryProfile:
         """Return the profile, with the configured numbers where none was sent."""
         sent = self.model_fields_set
         return MemoryProfile(
@@ -40,6 +44,7 @@ class MemoryProfileIn(ScopeIn):
             min_relevance=self.min_relevance if "min_relevance" in sent else defaults.min_score,
             ttl_days=self.ttl_days,
             prompt_suffix=self.prompt_suffix,
+            shows_profile=self.profile if "profile" in sent else defaults.shows_profile,
         )
 
 
@@ -52,6 +57,7 @@ class MemoryProfileOut(Output):
     min_relevance: float = Field(description="The least fused score.")
     ttl_days: float | None = Field(description="Days after which a memory is not for it any more; none for no limit.")
     prompt_suffix: str = Field(description="What its context block ends with.")
+    profile: bool = Field(description="Whether its blocks begin with the user's profile.")
     updated_at: datetime | None = Field(description="When it was written, UTC; none where these are the defaults.")
     unverified: bool = Field(
         description="Whether it was written by a key that is neither bound to the agent nor an admin's."
@@ -61,4 +67,5 @@ class MemoryProfileOut(Output):
     def from_profile(cls, agent: str, profile: MemoryProfile) -> Self:
         """Show an agent's profile."""
         tiers = [name for name, spec in TIERS.items() if spec.tier in profile.tiers]
-        return cls.from_attributes(profile, agent=agent, tiers=tiers, unverified=not profile.is_verified)
+        shown = {"agent": agent, "tiers": tiers, "profile": profile.shows_profile}
+        return cls.from_attributes(profile, **shown, unverified=not profile.is_verified)

@@ -32,7 +32,10 @@ class NoteFields(Strict):
     """The fields of a note."""
 
     content: Content = Field(description="The text. Long texts are split for search, never cut.")
-    category: Category = Field(Category.NOTE, description="decision, outcome, strategy, note or interaction.")
+    category: Category = Field(
+        Category.NOTE,
+        description="decision, outcome, strategy, note or interaction; fact, preference, skill or insight.",
+    )
     importance: Fraction = Field(0.5, description="How much it matters, 0 to 1.")
     confidence: Fraction = Field(1.0, description="How sure it is, 0 to 1.")
     tags: Tags = Field(default_factory=list, description="Labels, each compared whole.")

@@ -157,6 +157,11 @@ class ContextIn(SearchIn):
     budget_tokens: Count = Field(
         ABSENT, ge=16, le=1_000_000, description="Most estimated tokens. Default: context.budget_tokens."
     )
+    profile: Flag = Field(
+        ABSENT,
+        description="Whether it begins with the user's profile (tier 3). Default: the agent's memory profile, then the "
+        "workspace's settings, then yes.",
+    )
     format: BlockFormat = Field(
         BlockFormat.TEXT, description="text: one text for a prompt; messages: a list of objects in its place."
     )

@@ -5,7 +5,7 @@ from typing import Annotated, Self
 
 from pydantic import BeforeValidator, Field
 
-from lamina.api.fields import ABSENT, MAX_TIERS, Count, Fraction, Output, Strict, Weight
+from lamina.api.fields import ABSENT, MAX_TIERS, Count, Flag, Fraction, Output, Strict, Weight
 from lamina.api.search import refuse_unknown_weights
 from lamina.core.queries import MAX_LIMIT, FusionMethod, WeightName
 from lamina.core.tiers import TIERS, TierName
@@ -37,6 +37,7 @@ class WorkspaceSettingsIn(Strict):
         description="Messages that a request without a session finds: those of all sessions of the namespace, or with "
         "session none. Default: search.session_scope.",
     )
+    profile: Flag = Field(ABSENT, description="Whether blocks begin with the user's profile (tier 3). Default: yes.")
     retention_days: float = Field(
         ABSENT,
         gt=0,
@@ -65,6 +66,7 @@ class WorkspaceSettingsOut(Output):
     fusion: FusionMethod | None = Field(description="How rankings become one.")
     weights: dict[WeightName, float] = Field(description="Weights of keyword, vector, graph or single sources.")
     session_scope: SessionScope | None = Field(description="Messages that a request without a session finds.")
+    profile: bool | None = Field(description="Whether blocks begin with the user's profile.")
     retention_days: float | None = Field(description="Days after which a memory is found no more.")
     updated_at: datetime | None = Field(description="When they were written, UTC; none if they never were.")
 

@@ -146,7 +146,10 @@ def _show_sample(url: str, key: str, report: Callable[[str], None]) -> None:
 def add(
     content: Annotated[str, typer.Argument(help="The text, or - for one note a line from standard input.")],
     category: Annotated[
-        str, typer.Option("--category", "-c", help="decision, outcome, strategy, note, interaction.")
+        str,
+        typer.Option(
+            "--category", "-c", help="decision, outcome, strategy, note, interaction, fact, preference, skill, insight."
+        ),
     ] = "note",
     tag: Annotated[list[str] | None, typer.Option("--tag", "-t", help="Label; may be repeated.")] = None,
     workspace: WorkspaceOption = "default",

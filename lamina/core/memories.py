@@ -47,6 +47,11 @@ class Category(StrEnum):
     STRATEGY = "strategy"
     NOTE = "note"
     INTERACTION = "interaction"
+    # Memory types that callers give; no extraction draws them.
+    FACT = "fact"
+    PREFERENCE = "preference"
+    SKILL = "skill"
+    INSIGHT = "insight"
 
 
 class Role(StrEnum):

@@ -28,6 +28,7 @@ class MemoryProfile:
         prompt_suffix: What its context block ends with.
         updated_at: When it was written, in UTC; ``None`` for the defaults.
         is_verified: Whether the agent itself, or an admin, wrote it.
+        shows_profile: Whether its context block begins with the user's profile.
     """
 
     tiers: tuple[Tier, ...]
@@ -37,6 +38,7 @@ class MemoryProfile:
     prompt_suffix: str = ""
     updated_at: datetime | None = None
     is_verified: bool = False
+    shows_profile: bool = True
 
 
 def clean_memory_profile(profile: MemoryProfile) -> MemoryProfile:
@@ -61,6 +63,7 @@ def clean_memory_profile(profile: MemoryProfile) -> MemoryProfile:
         prompt_suffix=clean(profile.prompt_suffix, "prompt_suffix", limit=MAX_SUFFIX_CHARS),
         updated_at=profile.updated_at,
         is_verified=profile.is_verified,
+        shows_profile=profile.shows_profile,
     )
 
 
@@ -103,6 +106,7 @@ class SearchDefaults:
     limit: int
     min_score: float
     ttl_days: float | None = None
+    shows_profile: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +119,7 @@ class EffectiveSearch:
     since: datetime | None
     suffix: str
     is_suffix_verified: bool = False
+    shows_profile: bool = True
 
 
 def resolve_search(
@@ -142,6 +147,7 @@ def resolve_search(
             min_score=_first(preferences.min_score, defaults.min_score),
             since=_since(preferences, defaults.ttl_days, now),
             suffix="",
+            shows_profile=defaults.shows_profile,
         )
     chunks = profile.max_context_chunks if purpose is Purpose.CONTEXT else defaults.limit
     return EffectiveSearch(
@@ -151,6 +157,7 @@ def resolve_search(
         since=_since(preferences, _shorter(profile.ttl_days, defaults.ttl_days), now),
         suffix=profile.prompt_suffix,
         is_suffix_verified=profile.is_verified,
+        shows_profile=profile.shows_profile,
     )
 
 

@@ -26,6 +26,7 @@ class WorkspaceSettings:
         fusion: How the rankings become one.
         weights: Of words, meaning, links and single sources.
         session_scope: Sessions that are searched where a request names none.
+        profile: Whether a context block begins with the user's profile.
         retention_days: Older memories are found no more; notes are deleted.
         updated_at: When they were written, in UTC; ``None`` if they never were.
     """
@@ -38,6 +39,7 @@ class WorkspaceSettings:
     fusion: FusionMethod | None = None
     weights: Mapping[WeightName, float] = field(default_factory=dict)
     session_scope: SessionScope | None = None
+    profile: bool | None = None
     retention_days: float | None = None
     updated_at: datetime | None = None
 

@@ -22,7 +22,7 @@ from lamina.text.hygiene import clean_id, clean_text
 from lamina.text.words import name_key, words
 
 MAX_TYPE_WORDS = 4
-_CATEGORIES = tuple(category.value for category in Category)
+_CATEGORIES = ("decision", "outcome", "strategy", "note", "interaction")
 _TYPES = ("person", "organisation", "place", "thing")
 
 INSTRUCTIONS = f"""\

@@ -34,6 +34,7 @@ class ContextRequest:
         suffix: Text that the agent's memory profile puts at the end.
         form: How it is written.
         is_suffix_verified: Whether the agent itself, or an admin, wrote the suffix.
+        shows_profile: Whether it begins with the user's profile.
     """
 
     search: SearchRequest
@@ -41,6 +42,7 @@ class ContextRequest:
     suffix: str = ""
     form: BlockFormat = BlockFormat.TEXT
     is_suffix_verified: bool = False
+    shows_profile: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +111,7 @@ class ContextSearch:
         answer = await self._search.search(request.search, hints)
         # Both are read after the search: hints belong to its hits, and a profile is wanted only with an answer.
         (profile, no_profile), (facts, no_facts), (files, no_files) = await asyncio.gather(
-            self._profile(request.search.scope),
+            self._profile(request.search.scope if request.shows_profile else None),
             self._facts(request.search, answer.hits),
             self._always(request.search.scope),
         )
@@ -132,8 +134,8 @@ class ContextSearch:
             expires_at=first_expiry(hit.memory.expires_at for hit in answer.hits),
         )
 
-    async def _profile(self, scope: Scope) -> tuple[Profile | None, Mapping[str, str]]:
-        if scope.user is None:
+    async def _profile(self, scope: Scope | None) -> tuple[Profile | None, Mapping[str, str]]:
+        if scope is None or scope.user is None:
             return None, {}
         return await read_or_degrade("profile", self._profiles.get(scope), self._deadline_s)
 

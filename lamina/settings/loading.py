@@ -26,6 +26,7 @@ from lamina.core.masking import is_secret, mask_secrets
 from lamina.core.tiers import PROJECTIONS, TIERS, ProjectionName, TierName
 from lamina.errors import Misconfigured
 from lamina.secret_files import FILE_SUFFIX, variable_or_file
+from lamina.settings.aliases import aliased
 from lamina.settings.caches import CachesSettings
 from lamina.settings.doors import AuthSettings, GatewaySettings, McpSettings
 from lamina.settings.events import EventsSettings, WebhooksSettings
@@ -75,7 +76,8 @@ class _Variables(EnvSettingsSource):
     """The environment, in which every variable may name a file with its value instead: `NAME_FILE`."""
 
     def _load_env_vars(self) -> Mapping[str, str | None]:
-        variables, suffix = super()._load_env_vars(), FILE_SUFFIX.lower()
+        named, suffix = super()._load_env_vars(), FILE_SUFFIX.lower()
+        variables = {**aliased(named), **named}
         in_files = {
             name.removesuffix(suffix)
             for name in variables

@@ -215,7 +215,7 @@ async def test_an_agent_without_a_memory_profile_has_the_defaults_and_asking_cre
 
     twice = [(await client.get("/v1/memory-profile", params={"agent": "coder"})).json() for _ in range(2)]
 
-    expected = {"max_context_chunks": 20, "min_relevance": 0.5, "ttl_days": None, "prompt_suffix": ""}
+    expected = {"max_context_chunks": 20, "min_relevance": 0.5, "ttl_days": None, "prompt_suffix": "", "profile": True}
     tiers = ["sessions", "notes", "graph", "procedures", "documents"]
     assert twice == [{"agent": "coder", "tiers": tiers, **expected, "updated_at": None, "unverified": False}] * 2
 

@@ -188,3 +188,46 @@ async def test_the_sweep_deletes_notes_past_the_retention(admin: httpx.AsyncClie
     after = (await admin.get("/v1/notes", params={"workspace": "w"})).json()["notes"]
 
     assert (len(kept), len(between), len(after)) == (5, 5, 0)
+
+
+async def test_the_users_profile_is_left_out_where_it_is_switched_off(admin: httpx.AsyncClient) -> None:
+    ann = {"workspace": "w", "user": "ann"}
+    await admin.patch("/v1/profile", json={**ann, "patch": {"colour": "teal"}})
+
+    async def is_shown(**body: Any) -> bool:
+        return "teal" in (await block_of(admin, user="ann", **body))["text"]
+
+    shown = [await is_shown(), await is_shown(profile=False), await is_shown(agent="coder")]
+    made = (await admin.put("/v1/memory-profile", json={"workspace": "w", "agent": "coder", "profile": False})).json()
+    by_agent = [await is_shown(agent="coder"), await is_shown(agent="coder", profile=True), await is_shown()]
+    await put(admin, profile=False)
+    by_workspace = [await is_shown(), await is_shown(profile=True)]
+    other = (await admin.put("/v1/memory-profile", json={"workspace": "w", "agent": "guide"})).json()
+
+    assert shown == [True, False, True]
+    assert (made["profile"], other["profile"]) == (False, False)
+    assert by_agent == [False, True, True]
+    assert by_workspace == [False, True]
+
+
+@pytest.mark.parametrize("kind", ["fact", "preference", "skill", "insight"])
+async def test_a_memory_type_is_kept_and_found_by_a_filter(
+    admin: httpx.AsyncClient, application: Application, kind: str
+) -> None:
+    note = {"workspace": "w", "content": "Ann repaired the ferry with a spanner", "category": kind}
+    id_ = (await admin.post("/v1/notes", json=note)).json()["id"]
+    await application.indexed()
+
+    asked = {**QUESTION, "workspace": "w", "filters": {"category": kind}, "cache": False}
+    found = (await admin.post("/v1/search", json=asked)).json()["results"]
+    listed = (await admin.get("/v1/notes", params={"workspace": "w", "category": kind})).json()["notes"]
+
+    assert [(hit["id"], hit["kind"]) for hit in found] == [(id_, kind)]
+    assert [item["id"] for item in listed] == [id_]
+
+
+async def test_a_file_named_settings_is_a_file(admin: httpx.AsyncClient) -> None:
+    stored = await admin.put("/v1/workspaces/w/files/notes/settings", json={"content": "The ferry leaves at nine."})
+
+    assert stored.status_code in {200, 201}, stored.text
+    assert (await admin.get("/v1/workspaces/w/settings")).json()["updated_at"] is None

@@ -26,6 +26,10 @@ Every setting has a default. A value comes from the strongest of these sources t
 3. the YAML file that `--config` or `LAMINA_CONFIG` names;
 4. the default.
 
+Three names of the source documents are taken as well, where Lamina's own is not given: `SEMANTIC_CACHE_ENABLED` for
+`LAMINA_CACHES__SEMANTIC__ENABLED`, `NOVAMEM_DECAY_DAYS` for `LAMINA_COLD__DAYS_PER_DOUBLING`, and
+`NOVAMEM_GRAPH_ENABLED=false` for `LAMINA_GRAPH__KIND=off`.
+
 A key or variable that is not a setting is refused when Lamina starts. Secrets belong in files of
 their own (`_FILE`) or in the environment, not in the YAML file.
 

@@ -120,6 +120,51 @@ def test_an_unknown_variable_is_refused_naming_it(environment: pytest.MonkeyPatc
 
 
 @pytest.mark.parametrize(
+    ("name", "value", "path", "expected"),
+    [
+        ("SEMANTIC_CACHE_ENABLED", "false", ("caches", "semantic", "enabled"), False),
+        ("SEMANTIC_CACHE_ENABLED", "true", ("caches", "semantic", "enabled"), True),
+        ("NOVAMEM_DECAY_DAYS", "3.5", ("cold", "days_per_doubling"), 3.5),
+        ("novamem_decay_days", "3.5", ("cold", "days_per_doubling"), 3.5),
+        ("NOVAMEM_GRAPH_ENABLED", "false", ("graph", "kind"), "off"),
+        ("NOVAMEM_GRAPH_ENABLED", "0", ("graph", "kind"), "off"),
+        ("NOVAMEM_GRAPH_ENABLED", "True", ("graph", "kind"), "embedded"),
+    ],
+)
+def test_a_documents_name_of_a_variable_sets_it_too(
+    environment: pytest.MonkeyPatch, name: str, value: str, path: tuple[str, ...], expected: object
+) -> None:
+    environment.setenv(name, value)
+
+    found: object = load_settings()
+    for part in path:
+        found = getattr(found, part)
+
+    assert found == expected
+
+
+def test_laminas_own_name_wins_over_a_documents(environment: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    environment.setenv("NOVAMEM_DECAY_DAYS", "3")
+    assert load_settings(file_of(tmp_path, "cold: {days_per_doubling: 5}")).cold.days_per_doubling == 3
+
+    environment.setenv("LAMINA_COLD__DAYS_PER_DOUBLING", "4")
+    assert load_settings().cold.days_per_doubling == 4
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("NOVAMEM_GRAPH_ENABLED", "perhaps"), ("NOVAMEM_DECAY_DAYS", "-1"), ("SEMANTIC_CACHE_ENABLED", "")],
+)
+def test_a_wrong_value_under_a_documents_name_is_refused(
+    environment: pytest.MonkeyPatch, name: str, value: str
+) -> None:
+    environment.setenv(name, value)
+
+    with pytest.raises(Misconfigured):
+        load_settings()
+
+
+@pytest.mark.parametrize(
     "name",
     [
         "LAMINA_URL",

@@ -486,6 +486,7 @@ CREATE TABLE public.memory_profiles (
     prompt_suffix text DEFAULT ''::text NOT NULL,
     updated_at timestamp with time zone DEFAULT now() NOT NULL,
     verified_at timestamp with time zone,
+    shows_profile boolean DEFAULT true NOT NULL,
     CONSTRAINT memory_profiles_max_context_chunks_check CHECK ((max_context_chunks > 0)),
     CONSTRAINT memory_profiles_min_relevance_check CHECK (((min_relevance >= (0)::double precision) AND (min_relevance <= (1)::double precision))),
     CONSTRAINT memory_profiles_ttl_days_check CHECK ((ttl_days > (0)::double precision))
@@ -584,7 +585,7 @@ CREATE TABLE public.notes (
     expires_at timestamp with time zone,
     merged_into uuid,
     raised_by text[] DEFAULT '{}'::text[] NOT NULL,
-    CONSTRAINT notes_category_check CHECK ((category = ANY (ARRAY['decision'::text, 'outcome'::text, 'strategy'::text, 'note'::text, 'interaction'::text]))),
+    CONSTRAINT notes_category_check CHECK ((category = ANY (ARRAY['decision'::text, 'outcome'::text, 'strategy'::text, 'note'::text, 'interaction'::text, 'fact'::text, 'preference'::text, 'skill'::text, 'insight'::text]))),
     CONSTRAINT notes_confidence_check CHECK (((confidence >= (0)::double precision) AND (confidence <= (1)::double precision))),
     CONSTRAINT notes_importance_check CHECK (((importance >= (0)::double precision) AND (importance <= (1)::double precision))),
     CONSTRAINT notes_temperature_check CHECK ((temperature = ANY (ARRAY['warm'::text, 'cold'::text]))),

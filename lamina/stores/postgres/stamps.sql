@@ -51,6 +51,7 @@ LEFT JOIN LATERAL (
     SELECT json_build_object(
                'tiers', p.tiers, 'max_context_chunks', p.max_context_chunks, 'min_relevance', p.min_relevance,
                'ttl_days', p.ttl_days, 'prompt_suffix', p.prompt_suffix, 'updated_at', p.updated_at,
+               'shows_profile', p.shows_profile,
                'is_verified', coalesce(p.verified_at = p.updated_at, false)
            ) AS profile
     FROM memory_profiles p
