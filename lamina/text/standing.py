@@ -3,7 +3,7 @@
 The lists are closed and small. They are signals for weights that are fitted, never rules that decide by themselves.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from itertools import pairwise
 
 import regex
@@ -122,6 +122,7 @@ _OF_THIRD_PERSON = regex.compile(
 )
 _QUOTED = regex.compile(r'"[^"\n]{8,400}+"|“[^”\n]{8,400}+”|«[^»\n]{8,400}+»|„[^“”\n]{8,400}+[“”]|「[^」\n]{8,400}+」')
 _MOSTLY = 0.45
+_OPENING = 3
 _PAST_VERBS = frozenset({"was", "were", "had", "did", "been"})
 _PRESENT_VERBS = listed(
     "am is are has have i'm we're they're it's he's she's that's there's i've we've here's you're bin ist sind bist "
@@ -219,22 +220,26 @@ def share_of(phrases: Sequence[str], listed: frozenset[str]) -> float:
     return min(sum(map(listed.__contains__, phrases)), 3) / 3
 
 
-def misleads(text: str, phrases: Sequence[str], year: int) -> bool:
+def misleads(text: str, phrases: Sequence[str], year: int, asked: Container[str] = frozenset()) -> bool:
     """Report whether a statement tells of no present of its speaker's.
 
     It does not where it is dreamt, supposed, offered or declined, tells of how it was, quotes, or begins with a person
-    beside the one who speaks.
+    beside the one who speaks, if the question does not ask for that person.
 
     Args:
         text: The statement.
         phrases: Its phrases.
         year: When it was made.
+        asked: The phrases of the question.
     """
     if not _UNREAL.isdisjoint(phrases) or not _FORMER.isdisjoint(phrases) or names_year_before(text, year):
         return True
     if sum(len(match[0]) for match in _QUOTED.finditer(text)) >= _MOSTLY * len(text):
         return True
-    return _OF_THIRD_PERSON.match(text) is not None and _FIRST_PERSON.isdisjoint(phrases)
+    if _OF_THIRD_PERSON.match(text) is not None and _FIRST_PERSON.isdisjoint(phrases):
+        return True
+    first = [phrase for phrase in phrases if " " in phrase][:_OPENING] + list(phrases[:_OPENING])
+    return any(phrase in OTHERS and phrase not in asked for phrase in first)
 
 
 def tense(phrases: Sequence[str]) -> float:

@@ -137,6 +137,7 @@ def test_what_comes_first_never_gives_way_to_what_is_beyond_the_limit() -> None:
         ("Our coach is Ben.", "Their coach is Max, he shouts.", "Who is the coach?"),
         ("Nuestro club es Alba.", "Ellos tienen el club Delfín.", "¿Cuál es el club de Ana?"),
         ("My shoe size is 46.", "When I was a boy my shoe size was 41.", "What is the shoe size?"),
+        ("I work at Arden.", "My cousin says that Velta is hiring, she has work there.", "Where does Ann work?"),
         ("我的银行是中银。", "如果我的银行是农行就好了。", "她的银行是哪家?"),
     ],
 )
@@ -163,16 +164,39 @@ def test_a_later_statement_of_change_or_of_another_subject_keeps_its_place(said:
     assert days_of(order_for_present(hits, "What does Ann paint in?", as_of=False, weights=LATE_WINS)) == [60, 1]
 
 
-def test_a_correction_counts_on_the_occasion_on_which_the_mistake_was_made() -> None:
-    mistake = hit("The key is under the red pot.", 1)
-    correction = replace(hit("Sorry, wrong pot: the key is under the blue one.", 1), score=0.5)
-    correction = replace(correction, memory=replace(correction.memory, id=UUID(int=2)))
+def test_another_person_misleads_only_where_the_question_does_not_ask_for_that_person() -> None:
+    hits = (hit("My brother lives in Ulm", 1), hit("My brother moved to Rome", 60))
 
-    ordered = order_for_present(
-        (mistake, correction), "Where is the key?", as_of=False, weights={"corrects just said": 1.0}
-    )
+    ordered = order_for_present(hits, "Where does my brother live?", as_of=False, weights=LATE_WINS)
 
-    assert days_of(ordered) == [2, 1]
+    assert days_of(ordered) == [60, 1]
+
+
+@pytest.mark.parametrize(
+    ("mistake", "correction", "question"),
+    [
+        ("The key is under the red pot.", "Sorry, wrong pot: the key is under the blue one.", "Where is the key?"),
+        ("Der Chor probt in Raum 3.", "Halt, der Chor probt in Raum 8.", "Wo probt der Chor?"),
+        ("El tren llega a las 18:40.", "Perdona, el tren llega a las 21:05.", "¿Cuándo llega el tren?"),
+        ("会议室在五楼。", "我看错了。会议室在八楼。", "会议室在几楼?"),
+    ],
+)
+def test_a_correction_comes_before_the_mistake_of_its_own_occasion(
+    mistake: str, correction: str, question: str
+) -> None:
+    first, second = hit(mistake, 1), hit(correction, 1)
+    second = replace(second, memory=replace(second.memory, id=UUID(int=2)))
+
+    assert days_of(order_for_present((first, second), question, as_of=False, weights={"rank": 1.0})) == [2, 1]
+
+
+def test_a_question_and_what_was_said_before_the_mistake_correct_nothing() -> None:
+    first = hit("Sorry, wrong pot: the key is under the blue one.", 1)
+    mistake = replace(hit("The key is under the red pot.", 1).memory, id=UUID(int=2))
+    question = replace(hit("Wait, which key?", 1).memory, id=UUID(int=3))
+    hits = tuple(FusedHit(memory, 1.0, {}) for memory in (mistake, first.memory, question))
+
+    assert order_for_present(hits, "Where is the key?", as_of=False, weights={"rank": 1.0}) == hits
 
 
 def test_an_assistant_that_takes_note_of_a_statement_raises_it() -> None:

@@ -69,6 +69,7 @@ _OF_NOW = (
     "nearness x late", "change x late", "past x late", "tense x late", "length x late",
 )  # fmt: skip
 """Signals whose worth depends on whether a question names the present ("now", "currently")."""
+_LEAST_SIZE = 1e-9
 _VALUE = regex.compile(r"(?<=[\p{Ll},;:\d] )\p{Lu}[\p{L}\d]++|\d[\d.,:]*+")
 _NOT_OF_A_PERSON = frozenset({Role.ASSISTANT.value, Role.SYSTEM.value, Role.TOOL.value})
 
@@ -128,7 +129,8 @@ def order_for_present(
         return tuple(hits[:limit])
     scores = weigh(statements.all(), packaged_weights() if weights is None else weights)
     best = _kept(sorted(range(len(places)), key=lambda number: -scores[number]), within)
-    settled = _replaced_last(statements.misleading_last(best), [hits[place].memory for place in places])
+    decided = statements.misleading_last(statements.corrections_first(best))
+    settled = _replaced_last(decided, [hits[place].memory for place in places])
     ordered = list(hits[:limit])
     for place, number in zip(places, settled, strict=False):
         ordered[place] = replace(hits[places[number]], score=hits[place].score)
@@ -238,11 +240,28 @@ class _Signals:
         """Report whether one of them begins like a correction."""
         return any(not CORRECTION.isdisjoint(phrases) for phrases in self.phrases)
 
+    def corrections_first(self, best: Sequence[int]) -> list[int]:
+        """Return the order with each correction before the best of what was said before it on its occasion."""
+        ordered = list(best)
+        is_after = self.is_together & (self.place[:, None] > self.place[None, :])
+        for number in best:
+            if CORRECTION.isdisjoint(self.phrases[number]) or asks(self.texts[number]):
+                continue
+            corrected = (other for other in ordered if is_after[number, other] and self._may_correct(number, other))
+            place = ordered.index(next(corrected, number))
+            if place < ordered.index(number):
+                ordered.remove(number)
+                ordered.insert(place, number)
+        return ordered
+
+    def _may_correct(self, number: int, other: int) -> bool:
+        return bool(self.covered[other] > 0 or self.similar[number, other] > 0)
+
     def misleading_last(self, best: Sequence[int]) -> list[int]:
         """Return the order with each statement that misleads behind the first earlier one that it competes with."""
         ordered = list(best)
         misleading = [
-            misleads(text, phrases, item.said_at.year)
+            misleads(text, phrases, item.said_at.year, self.asked)
             for text, phrases, item in zip(self.texts, self.phrases, self.statements, strict=True)
         ]
         for number in filter(misleading.__getitem__, best):
@@ -277,13 +296,15 @@ class _Signals:
         return np.array([sum(self.weight(stem) for stem in self.wanted & own) for own in self.stems]) / possible
 
     def _similar(self) -> Figures:
-        """Return how much each two share of their words, rare ones above all, 0 to 1."""
-        sizes = [sum(self.weight(stem) for stem in own) for own in self.stems]
-        similar = np.zeros((len(sizes), len(sizes)))
-        for one in range(len(sizes)):
-            for other in range(one):
-                shared = sum(self.weight(stem) for stem in self.stems[one] & self.stems[other])
-                similar[one, other] = similar[other, one] = shared / (math.sqrt(sizes[one] * sizes[other]) or 1.0)
+        """Return how much each two share of their words, rare ones above all, 0 to 1; nothing of itself."""
+        column = {stem: at for at, stem in enumerate(self.weight.found_in)}
+        has = np.zeros((len(self.stems), len(column)))
+        for row, own in enumerate(self.stems):
+            has[row, [column[stem] for stem in own]] = 1.0
+        shared = (has * np.array([self.weight(stem) for stem in column])) @ has.T
+        sizes = np.sqrt(shared.diagonal())
+        similar: Figures = shared / np.maximum(sizes[:, None] * sizes[None, :], _LEAST_SIZE)
+        np.fill_diagonal(similar, 0.0)
         return similar
 
     def _by_words(self) -> dict[str, Figures]:
