@@ -13,14 +13,15 @@ from deployments.compact import CompactDeployment
 from deployments.embedder import EmbedderDeployment
 from deployments.indexer import IndexerDeployment
 from deployments.preflight import limits_of, refuse_open_ray, refuse_replicas
+from deployments.reranker import RerankerDeployment
 from deployments.router import RouterDeployment, directory_of
 from deployments.scaling import autoscaling
 from deployments.searcher import SearcherDeployment
 from lamina.config_check.consistency import embedded_store_of
 from lamina.core.tiers import TierName
 from lamina.settings.loading import Settings, served_tiers
-from lamina.settings.models import EndpointSettings
-from lamina.settings.serving import DeploymentSettings, EmbedderDeploymentSettings
+from lamina.settings.models import EndpointSettings, NoRerankSettings, RerankEndpointSettings
+from lamina.settings.serving import DeploymentSettings, EmbedderDeploymentSettings, RerankerDeploymentSettings
 from lamina.settings.stores import PostgresServerSettings
 from lamina.stores.postgres.generations import Generation, claim_generation
 from lamina.stores.postgres.migrate import migrate, wait_for_server
@@ -62,11 +63,12 @@ def build(settings: Settings) -> Application:
     gpus = 0.0 if isinstance(settings.embedding, EndpointSettings) else _gpus()
     device, resources = embedder_resources(settings.serve.embedder, gpus)
     embedder = _embedder(settings.serve.embedder, resources, generation).bind(settings, device, generation.identity)
+    reranker = _reranker(settings)
     if settings.serve.topology == "compact":
-        return _compact(settings).bind(settings, generation, embedder)
+        return _compact(settings).bind(settings, generation, embedder, reranker)
     tiers = {name: _searcher(name, settings).bind(name, settings, generation) for name in served_tiers(settings)}
     indexer = _indexer(settings.serve.indexer).bind(settings, tiers)
-    return _router(settings.serve.router).bind(settings, generation, embedder, tiers, indexer)
+    return _router(settings.serve.router).bind(settings, generation, embedder, tiers, indexer, reranker)
 
 
 def _start_actors(settings: Settings, generation: Generation) -> None:
@@ -76,8 +78,10 @@ def _start_actors(settings: Settings, generation: Generation) -> None:
         open_scheduler(settings)
 
 
-def embedder_resources(limits: EmbedderDeploymentSettings, gpus: float) -> tuple[str, dict[str, Any]]:
-    """Return the embedder's device and a replica's resources, given the GPUs that Ray sees.
+def embedder_resources(
+    limits: EmbedderDeploymentSettings | RerankerDeploymentSettings, gpus: float
+) -> tuple[str, dict[str, Any]]:
+    """Return a model's device and a replica's resources, given the GPUs that Ray sees.
 
     Where a type of GPU is set, one is waited for: nodes may join after the application was composed.
     """
@@ -139,6 +143,22 @@ def _embedder(
         request_router_config=BACKOFF,
         **options(limits, work_target=limits.target_queued_tokens),
     )(EmbedderDeployment)
+
+
+def _reranker(settings: Settings) -> Application | None:
+    if isinstance(settings.rerank, NoRerankSettings):
+        return None
+    limits = settings.serve.reranker
+    is_elsewhere = isinstance(settings.rerank, RerankEndpointSettings)
+    device, resources = ("cpu", reserved(limits)) if is_elsewhere else embedder_resources(limits, _gpus())
+    deployment = serve.deployment(
+        name="Reranker",
+        ray_actor_options=resources,
+        max_constructor_retry_count=CONSTRUCTOR_ATTEMPTS,
+        request_router_config=BACKOFF,
+        **options(limits),
+    )(RerankerDeployment)
+    return deployment.bind(settings, device)
 
 
 def _searcher(tier: TierName, settings: Settings) -> serve.Deployment:

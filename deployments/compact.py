@@ -23,9 +23,12 @@ class CompactDeployment(RouterDeployment):
         settings: Limits and defaults.
         generation: The active generation of vectors.
         embedder: The deployment of the model.
+        reranker: The deployment of the reranker; ``None`` if it is off.
     """
 
-    def __init__(self, settings: Settings, generation: Generation, embedder: Handle) -> None:
+    def __init__(
+        self, settings: Settings, generation: Generation, embedder: Handle, reranker: Handle | None = None
+    ) -> None:
         shared = build_pool(settings)
         # A gauge has one value for each part of a process, so that the searchers have one pool.
         watch(self, "searcher", replica_meter(), shared)
@@ -34,7 +37,7 @@ class CompactDeployment(RouterDeployment):
         }
         tiers = {name: InProcessHandle(searcher) for name, searcher in self._searchers.items()}
         self._indexer = IndexerDeployment(settings, tiers)
-        super().__init__(settings, generation, embedder, tiers, InProcessHandle(self._indexer))
+        super().__init__(settings, generation, embedder, tiers, InProcessHandle(self._indexer), reranker)
 
     async def audit(self, projection: ProjectionName, tenant: str) -> Drift:
         """Return how a projection differs from Postgres."""

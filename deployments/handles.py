@@ -34,6 +34,7 @@ from lamina.projections.audit import Drift
 logger = logging.getLogger(__name__)
 Item = TypeVar("Item")
 TenantTexts = tuple[str, tuple[str, ...]]
+RerankCall = tuple[str, tuple[str, ...]]
 _METHOD_BEFORE = {"embed_asked": "embed_questions", "embed_written": "embed_calls"}
 # One hop at a time would leave replicas idle while an answer travels; more hops carry fewer calls each.
 MAX_IN_FLIGHT = 4
@@ -209,6 +210,24 @@ class EmbedderHandle(CalledDeployment):
 
 def _is_of_serve(cause: BaseException | None) -> bool:
     return isinstance(cause.cause if isinstance(cause, RayTaskError) else cause, RayServeException)
+
+
+class RerankerHandle(CalledDeployment):
+    """The Reranker port over its deployment."""
+
+    def __init__(self, handle: Handle) -> None:
+        super().__init__(handle, "reranker")
+        self._calls: Coalescer[RerankCall, Sequence[float]] = Coalescer(
+            partial(self.call, "score_many"), part="reranker", max_in_flight=MAX_IN_FLIGHT, is_sent_singly=True
+        )
+
+    async def score(self, question: str, texts: Sequence[str]) -> Sequence[float]:
+        """Return the score of each text.
+
+        Raises:
+            Unavailable: If no replica answers.
+        """
+        return await self._calls.submit((question, tuple(texts)))
 
 
 class TierHandle(CalledDeployment):

@@ -8,7 +8,7 @@ from fastapi import FastAPI
 from actors.directory import Directory
 from actors.instruments import replica_meter, watch
 from deployments.api import build_api
-from deployments.handles import CalledDeployment, EmbedderHandle, Handle, ProjectionHandle, TierHandle
+from deployments.handles import CalledDeployment, EmbedderHandle, Handle, ProjectionHandle, RerankerHandle, TierHandle
 from deployments.loopback import listen_on_loopback
 from deployments.services import POSTGRES, ServiceParts, build_services
 from deployments.threads import take_short_turns
@@ -30,6 +30,7 @@ class RouterDeployment:
         embedder: The deployment of the model.
         tiers: The deployments of the tiers.
         indexer: The deployment that feeds the projections.
+        reranker: The deployment of the reranker; ``None`` if it is off.
     """
 
     def __init__(
@@ -39,6 +40,7 @@ class RouterDeployment:
         embedder: Handle,
         tiers: Mapping[TierName, Handle],
         indexer: Handle,
+        reranker: Handle | None = None,
     ) -> None:
         listen_on_loopback()
         take_short_turns()
@@ -62,7 +64,9 @@ class RouterDeployment:
         audits = {name: projection.audit for name, projection in projections.items()}
         compactions = {name: projection.compact for name, projection in projections.items()}
         caches = directory_of(settings, generation).shards()
-        parts = ServiceParts(pool, model, searchers, searchers.get(Tier.GRAPH), generation, caches, model.report)
+        ranked = None if reranker is None else RerankerHandle(reranker)
+        links = searchers.get(Tier.GRAPH)
+        parts = ServiceParts(pool, model, searchers, links, generation, caches, model.report, ranked)
         stores = [searchers[TIERS[name].tier].probe_stores for name in tiers if TIERS[name].projections]
         self._services = build_services(
             settings, parts, reads, probes=probes, stores=stores, audits=audits, compactions=compactions, meter=meter

@@ -23,7 +23,7 @@ from lamina.aio.write_behind import WriteBehind
 from lamina.caching.cached_search import CachedSearch, CachedTraversal
 from lamina.core.erasures import Remnant
 from lamina.core.metrics import UNMEASURED, Meter
-from lamina.core.ports import CacheShard, Embedder, Links, ModelReport, TierSearcher
+from lamina.core.ports import CacheShard, Embedder, Links, ModelReport, Reranker, TierSearcher
 from lamina.core.principals import VERBS_OF, Principal, Verb, lowest_role
 from lamina.core.queries import Answer, SearchRequest
 from lamina.core.tiers import ProjectionName, Tier
@@ -255,6 +255,7 @@ class ServiceParts:
         generation: The active generation of vectors.
         shards: The cache shards by name.
         report_model: Asks a process how it runs the embedding model.
+        reranker: Orders the first hits; ``None`` if it is off.
     """
 
     pool: Pool
@@ -264,6 +265,7 @@ class ServiceParts:
     generation: Generation
     shards: Mapping[str, CacheShard]
     report_model: ReportModel
+    reranker: Reranker | None = None
 
 
 def build_services(
@@ -282,7 +284,8 @@ def build_services(
     caches = build_caches(settings, pool, embedder, parts.generation, parts.shards)
     shares = Shares(pool)
     explorer = build_explorer(settings, pool, parts.links, generation)
-    unbounded = build_search(settings, caches.embedder, parts.tiers, FoundRows(pool), generation, shares, meter)
+    rows = FoundRows(pool)
+    unbounded = build_search(settings, caches.embedder, parts.tiers, rows, generation, shares, meter, parts.reranker)
     search = build_admitted_search(settings, unbounded)
     documents = build_document_parts(settings, pool, embedder, generation)
     files = build_file_parts(settings, pool, documents.recorder)

@@ -208,7 +208,7 @@ class ResultOut(Output):
     tier: str = Field(description="Where it lives: sessions, notes, graph, procedures or documents.")
     kind: str = Field(description="message, the note's category, entity, fact, procedure or passage.")
     content: str = Field(description="The stretch of its text that matched.")
-    score: float = Field(description="Fused score, 0 to 1.")
+    score: float = Field(description="Fused score, 0 to 1; the reranker's, of what it read.")
     occurred_at: datetime = Field(description="When it was said or happened, UTC.")
     confidence: float = Field(description="How sure it is, 0 to 1.")
     importance: float = Field(description="How much it matters, 0 to 1.")
@@ -228,7 +228,9 @@ class ResultOut(Output):
     workspace: str | None = Field(description="Where it comes from, if another workspace shares it.")
     namespace: str | None = Field(description="Its subdivision there, if that is not the default one.")
     later: list[str] = Field(description="Facts that took the place of those that it states, with the day since when.")
-    explain: dict[str, PlacementOut] | None = Field(None, description="Rank and figures per source, on request.")
+    explain: dict[str, PlacementOut] | None = Field(
+        None, description="Rank and figures per source and the reranker's, on request."
+    )
 
     @classmethod
     def from_hit(cls, hit: FusedHit, *, explain: bool) -> Self:
@@ -237,6 +239,8 @@ class ResultOut(Output):
             source.value: PlacementOut(rank=place.rank, score=place.score, raw=dict(place.raw))
             for source, place in (hit.placements.items() if explain else ())
         }
+        if explain and (placed := hit.reranked):
+            placements["reranker"] = PlacementOut(rank=placed.rank, score=placed.score, raw=dict(placed.raw))
         tier = hit.memory.tier.name.lower()
         return cls.from_attributes(hit.memory, tier=tier, score=hit.score, explain=placements if explain else None)
 

@@ -9,6 +9,7 @@ from lamina.core.cron import trigger_of
 from lamina.core.tiers import TIERS, StoreSection, TierName
 from lamina.settings.jobs import OFF
 from lamina.settings.loading import Settings, served_tiers
+from lamina.settings.models import NoRerankSettings
 from lamina.settings.serving import DeploymentSettings
 from lamina.settings.stores import (
     EmbeddedFalkorDBSettings,
@@ -148,7 +149,8 @@ def deployments_of(settings: Settings) -> Mapping[str, DeploymentSettings]:
     """Return the settings of every deployment by their paths below `serve`."""
     serve = settings.serve
     searchers = {f"searchers.{name}": getattr(serve.searchers, name) for name in type(serve.searchers).model_fields}
-    return {"router": serve.router, "embedder": serve.embedder, "indexer": serve.indexer, **searchers}
+    reranker = {} if isinstance(settings.rerank, NoRerankSettings) else {"reranker": serve.reranker}
+    return {"router": serve.router, "embedder": serve.embedder, **reranker, "indexer": serve.indexer, **searchers}
 
 
 def _check_embedded_replicas(settings: Settings) -> Iterator[Finding]:

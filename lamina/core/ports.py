@@ -114,6 +114,18 @@ class Embedder(Protocol):
         ...
 
 
+class Reranker(Protocol):
+    """A model that reads a question together with each text."""
+
+    async def score(self, question: str, texts: Sequence[str]) -> Sequence[float]:
+        """Return a score for each text, in their order: logits or probabilities, more is better.
+
+        Raises:
+            Unavailable: If the model does not answer.
+        """
+        ...
+
+
 class QuestionEmbedder(Protocol):
     """Embeds questions, from a cache where it can."""
 

@@ -509,11 +509,17 @@ class RowRequest:
 
 @dataclass(frozen=True, slots=True)
 class FusedHit:
-    """A memory with its fused score (0..1) and where each source placed it."""
+    """A memory with its score (0..1) and where each source placed it.
+
+    Args:
+        score: The reranker's where it read the memory, the fused one elsewhere.
+        reranked: Where the reranker placed it.
+    """
 
     memory: Memory
     score: float
     placements: Mapping[Source, Placement]
+    reranked: Placement | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,6 +32,7 @@ from lamina.policies.ranking.present_order import WINDOW, asks_for_state, order_
 from lamina.policies.ranking.time_boost import raise_by_time
 from lamina.search.late_rows import LateRows
 from lamina.search.query_embedding import embed_query, query_of
+from lamina.search.second_stage import SecondStage
 from lamina.search.tier_sources import SourceOutcome
 
 SHARES, ROWS = "shares", "rows"
@@ -81,6 +82,7 @@ class Search:
         clock: The time of day, from which ages are counted.
         shares: Reads the shares of other workspaces; ``None`` if there are none.
         meter: Records each search and each tier: how it ended, and how long it took.
+        second_stage: Reranks the first hits; ``None`` if it is off.
     """
 
     def __init__(
@@ -96,7 +98,9 @@ class Search:
         clock: Clock,
         shares: ShareLookup | None = None,
         meter: Meter = UNMEASURED,
+        second_stage: SecondStage | None = None,
     ) -> None:
+        self._second_stage = second_stage
         self._late_rows = LateRows(rows, policy.diversity)
         self._embedder = embedder
         self._tiers = tiers
@@ -193,7 +197,8 @@ class Search:
         fused = raise_by_time(fuse(rankings, options, self._policy), query.time)
         ranked = [hit for hit in fused if hit.score >= request.min_score]
         is_of_now = self._is_of_now(request, query)
-        limit = max(request.limit, WINDOW) if is_of_now else request.limit
+        pool = self._second_stage.pool if self._second_stage else 0
+        limit = max(request.limit, pool, WINDOW if is_of_now else 0)
         try:
             async with time_limit(self._deadlines.tier_s):
                 hits = await self._late_rows.hits(ranked, query, foreign, limit=limit)
@@ -202,10 +207,11 @@ class Search:
             if not whole:
                 raise Unavailable("postgres", describe_error(error)) from error
             return await self._late_rows.hits(whole, query, foreign, limit=request.limit), {ROWS: describe_error(error)}
+        hits, degraded = await self._second_stage.rerank(query.text, hits) if self._second_stage else (hits, {})
         if not is_of_now:
-            return hits, {}
+            return hits[: request.limit], degraded
         as_of = query.filters.as_of is not None
-        return order_for_present(hits, query.text, as_of=as_of, limit=request.limit), {}
+        return order_for_present(hits, query.text, as_of=as_of, limit=request.limit), degraded
 
     def _is_of_now(self, request: SearchRequest, query: Query) -> bool:
         """Report whether statements are put in their order for the present."""

@@ -31,7 +31,13 @@ from lamina.settings.caches import CachesSettings
 from lamina.settings.doors import AuthSettings, GatewaySettings, McpSettings
 from lamina.settings.events import EventsSettings, WebhooksSettings
 from lamina.settings.jobs import JobsSettings
-from lamina.settings.models import EmbeddingSettings, LanguageModelSettings, SentenceTransformersSettings
+from lamina.settings.models import (
+    EmbeddingSettings,
+    LanguageModelSettings,
+    NoRerankSettings,
+    RerankSettings,
+    SentenceTransformersSettings,
+)
 from lamina.settings.search import ContextSettings, ProceduresSettings, SearchSettings
 from lamina.settings.serving import QuotasSettings, ServeSettings
 from lamina.settings.stores import (
@@ -107,6 +113,7 @@ class Settings(BaseSettings):
     vectors: VectorSettings = QdrantEdgeSettings()
     graph: GraphSettings = EmbeddedFalkorDBSettings()
     embedding: EmbeddingSettings = SentenceTransformersSettings()
+    rerank: RerankSettings = NoRerankSettings()
     pool: PoolSettings = PoolSettings()
     search: SearchSettings = SearchSettings()
     cold: ColdSettings = ColdSettings()

@@ -173,6 +173,54 @@ class LanguageModelSettings(Section):
     )
 
 
+class NoRerankSettings(Section):
+    """The order of the fusion is the order of the answer."""
+
+    kind: Literal["off"] = "off"
+
+
+class _RerankSection(Section):
+    pool: int = Field(30, ge=2, le=100, description="Most hits of a search that it reads; 20 to 50 are usual.")
+    deadline_s: float = Field(
+        0.8, gt=0, description="Seconds after which the first order stands, and `degraded` names the reranker."
+    )
+    failures: int = Field(5, ge=1, description="Failures in a row after which it is not asked for a while.")
+    pause_s: float = Field(5.0, gt=0, description="Seconds for which it is not asked then.")
+
+
+class CrossEncoderSettings(_RerankSection):
+    """A cross-encoder of your own, in a deployment of its own (`serve.reranker`)."""
+
+    kind: Literal["cross_encoder"] = "cross_encoder"
+    model: str = Field(min_length=1, description="Its folder, or its name in the local cache of the hub.")
+    runtime: Literal["auto", "onnx", "torch"] = Field(
+        "auto",
+        description="What runs it: ONNX Runtime, which needs an ONNX file and a tokenizer.json in the folder, or "
+        "sentence-transformers; auto is torch where that is installed and the folder has no ONNX file.",
+    )
+    batch_size: int = Field(16, ge=1, description="Most pairs of question and text in one pass.")
+    max_length: int | None = Field(None, ge=16, description="Most word pieces of a pair; the model's own if null.")
+    threads: int | None = Field(None, ge=1, description="CPU threads of one pass, as of `embedding`.")
+
+
+class RerankEndpointSettings(_RerankSection, EndpointCalls):
+    """An endpoint of the form of Cohere, Jina or Text Embeddings Inference."""
+
+    kind: Literal["endpoint"] = "endpoint"
+    url: str = Field(pattern="^https?://[^/]", description="URL before `/rerank`, as in `https://api.jina.ai/v1`.")
+    form: Literal["cohere", "jina", "tei"] = Field(
+        "cohere",
+        description="Form of a call: `query` and `documents`, or `query` and `texts` (Text Embeddings Inference).",
+    )
+    model: str | None = Field(None, description="Name of the model, where the endpoint asks for one.")
+    timeout_s: float = Field(2.0, gt=0, description="Longest wait for one answer, in seconds.")
+    max_retries: int = Field(0, ge=0, description="Further tries after 408, 409, 429, 5xx and broken connections.")
+    max_concurrency: int = Field(16, ge=1, description="Most calls of one replica at a time.")
+
+
+RerankSettings = Annotated[
+    NoRerankSettings | CrossEncoderSettings | RerankEndpointSettings, Field(discriminator="kind")
+]
 EmbeddingSettings = Annotated[
     SentenceTransformersSettings | EndpointSettings | HashingSettings, Field(discriminator="kind")
 ]

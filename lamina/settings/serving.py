@@ -73,6 +73,18 @@ class EmbedderDeploymentSettings(DeploymentSettings):
     )
 
 
+class RerankerDeploymentSettings(DeploymentSettings):
+    """The deployment of the reranker, where `rerank.kind` is not off."""
+
+    num_cpus: float = Field(0.5, ge=0, description="CPUs one replica reserves where it takes no share of a GPU.")
+    gpu_fraction: float = Field(0.0, ge=0, le=1, description="Share of a GPU one replica takes where Ray has one.")
+    accelerator: str | None = Field(None, description="Type of the GPU it needs, by Ray's name, as in `L4`.")
+    max_ongoing_requests: int = Field(16, ge=1, description="Calls in flight a replica accepts.")
+    max_queued_requests: int = Field(
+        32, ge=1, description="Calls that wait for a replica at each caller; of more the first order stands."
+    )
+
+
 class RouterDeploymentSettings(DeploymentSettings):
     """The deployment of the HTTP ingress; it waits more than it computes."""
 
@@ -221,5 +233,6 @@ class ServeSettings(Section):
     )
     router: RouterDeploymentSettings = RouterDeploymentSettings()
     embedder: EmbedderDeploymentSettings = EmbedderDeploymentSettings()
+    reranker: RerankerDeploymentSettings = RerankerDeploymentSettings()
     searchers: SearcherDeployments = SearcherDeployments()
     indexer: IndexerDeploymentSettings = IndexerDeploymentSettings()

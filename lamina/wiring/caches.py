@@ -255,5 +255,5 @@ def build_answer_cache(settings: Settings, stamps: Pool, caches: SharedCaches, g
 
 def fingerprint(settings: Settings, generation: Generation) -> bytes:
     """Return a digest of everything beside the request that an answer depends on."""
-    ranks = settings.model_dump(mode="json", include={"search", "context", "procedures", "embedding"})
+    ranks = settings.model_dump(mode="json", include={"search", "context", "procedures", "embedding", "rerank"})
     return digest(__version__, ranks, settings.graph.kind, _began_at(generation))

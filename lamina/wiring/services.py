@@ -13,6 +13,7 @@ from lamina.core.ports import (
     Links,
     Projection,
     QuestionEmbedder,
+    Reranker,
     RowLookup,
     TextEmbedder,
     TierSearcher,
@@ -62,6 +63,7 @@ from lamina.stores.postgres.profiles import Profiles
 from lamina.stores.postgres.shares import Shares
 from lamina.stores.postgres.stale_words import StaleWords
 from lamina.stores.postgres.workspace_settings import WorkspaceSettingsStore
+from lamina.wiring.reranking import build_second_stage
 from lamina.wiring.stores import build_procedure_reads, learning_policy, session_url, similar_links, utc_now
 
 
@@ -197,6 +199,7 @@ def build_search(
     generation: int,
     shares: Shares | None = None,
     meter: Meter = UNMEASURED,
+    reranker: Reranker | None = None,
 ) -> Search:
     """Build the read path over any searchers."""
     limits, served = settings.search, served_tiers(settings)
@@ -211,6 +214,7 @@ def build_search(
         clock=utc_now,
         shares=shares,
         meter=meter,
+        second_stage=build_second_stage(settings, reranker),
     )
 
 

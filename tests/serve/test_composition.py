@@ -22,11 +22,13 @@ from lamina.embedded import EmbeddedFalkorDB
 from lamina.errors import Misconfigured
 from lamina.models.hashing import HashingModel
 from lamina.settings.loading import Settings
+from lamina.settings.models import CrossEncoderSettings
 from lamina.settings.stores import EmbeddedPostgresSettings, FalkorDBServerSettings
 from lamina.stores.graph.falkordb import INSTALLATION
 from lamina.stores.postgres.generations import claim_generation
 from lamina.stores.postgres.keys import create_key
 from tests.support.application import running, settings_for
+from tests.support.small_cross_encoders import make_cross_encoder
 
 
 @pytest.fixture(params=["spread", "compact"])
@@ -79,6 +81,29 @@ async def test_a_turn_travels_through_every_deployment_and_is_found(client: http
         "notes_hybrid",
         "notes_warm",
     }
+
+
+async def test_a_reranker_in_a_deployment_of_its_own_orders_what_is_found(database: str, tmp_path: Path) -> None:
+    key = create_key(database, tenant="acme", role=KeyRole.WRITER, name="test")
+    rerank = CrossEncoderSettings(model=str(make_cross_encoder(tmp_path / "model")), deadline_s=60)
+    handle = serve.run(build(settings_for(database, tmp_path, rerank=rerank)), name="lamina", _local_testing_mode=True)
+    router: Any = handle._init_router()._user_callable_wrapper.user_callable  # type: ignore[attr-defined]
+    transport = httpx.ASGITransport(router.__serve_build_asgi_app__())
+    headers = {"Authorization": f"Bearer {key}"}
+    async with httpx.AsyncClient(transport=transport, base_url="http://lamina", headers=headers) as client:
+        turn = {
+            "session": "s",
+            "messages": [{"content": "Boats are painted."}, {"content": "We paint the boat green."}],
+        }
+        await client.post("/v1/turns", json=turn)
+        await _until_indexed(client)
+        found = (await client.post("/v1/search", json={"query": "paint the boat", "explain": True})).json()
+    await router._services.reads.notes._pool.close()
+    _end_followers()
+
+    assert "reranker" not in found["degraded"]
+    assert found["results"][0]["content"] == "We paint the boat green."
+    assert found["results"][0]["explain"]["reranker"]["raw"]["raw"] == 2.0
 
 
 async def test_an_error_of_the_library_crosses_a_handle_as_itself(client: httpx.AsyncClient) -> None:

@@ -17,7 +17,7 @@ from deployments.services import ServiceParts, Services, build_services
 from lamina.aio.cancelling import cancel_all
 from lamina.aio.probing import states_of
 from lamina.core.metrics import UNMEASURED, Meter
-from lamina.core.ports import CacheShard, Embedder, Model, ModelReport
+from lamina.core.ports import CacheShard, Embedder, Model, ModelReport, Reranker
 from lamina.core.principals import KeyRole
 from lamina.core.tiers import TIERS, TierName
 from lamina.models.batching import BatchingEmbedder
@@ -128,6 +128,7 @@ async def running(
     follow: bool = True,
     shards: Mapping[str, CacheShard] | None = None,
     meter: Meter = UNMEASURED,
+    reranker: Reranker | None = None,
 ) -> AsyncIterator[Application]:
     """Run the application.
 
@@ -139,6 +140,7 @@ async def running(
         follow: Whether the indexer follows the outbox; otherwise ``indexed`` applies it.
         shards: In place of one cache shard of its own.
         meter: Takes what its router does.
+        reranker: Of its second stage, where the settings have one.
     """
     generation = claim_generation(url, model.identity)
     pool = build_pool(settings)
@@ -157,7 +159,8 @@ async def running(
     compactions = {name: kept.compact for parts in tiers.values() for name, kept in parts.projections.items()}
     graph = tiers["graph"].graph if "graph" in tiers else None
     caches = shards or {"cache-0": CacheShardActor(shard_limits(settings.caches))}
-    parts_of_it = ServiceParts(pool, used, searchers, graph, generation, caches, partial(report_of, model))
+    report = partial(report_of, model)
+    parts_of_it = ServiceParts(pool, used, searchers, graph, generation, caches, report, reranker)
     probes = {"postgres": reads.outbox.lag}
     stores = [partial(states_of, parts.probes, 1.0) for parts in tiers.values()]
     services = build_services(

@@ -1,0 +1,53 @@
+"""Ask a reranker for the order of the best hits; without its answer the first order stands."""
+
+from collections.abc import Sequence
+
+from lamina.aio.circuit_breaker import CircuitBreaker
+from lamina.core.ports import Reranker
+from lamina.core.queries import FusedHit, Memory
+from lamina.errors import LaminaError, Unavailable, describe_error
+from lamina.policies.ranking.reranking import probabilities, reorder
+
+RERANKER = "reranker"
+
+
+class SecondStage:
+    """Reranks the first hits of a search.
+
+    Args:
+        reranker: Reads a question with each text.
+        pool: Most hits that it reads.
+        breaker: Its deadline; after several failures in a row it is left out for a while.
+    """
+
+    def __init__(self, reranker: Reranker, *, pool: int, breaker: CircuitBreaker) -> None:
+        self._reranker = reranker
+        self._breaker = breaker
+        self.pool = pool
+
+    async def rerank(self, question: str, hits: Sequence[FusedHit]) -> tuple[tuple[FusedHit, ...], dict[str, str]]:
+        """Return the hits in the reranker's order, or as they were, and then the reason by the reranker's name."""
+        pool = hits[: self.pool]
+        if not pool:
+            return tuple(hits), {}
+        try:
+            raw = await self._breaker.call(lambda: self._scores(question, [_text(hit.memory) for hit in pool]))
+        except LaminaError as error:
+            return tuple(hits), {RERANKER: describe_error(error)}
+        except Exception as error:  # noqa: BLE001 - the first order is an answer; another error may quote a text
+            return tuple(hits), {RERANKER: f"it failed with {type(error).__name__}"}
+        scores = probabilities(raw)
+        assert scores is not None  # noqa: S101 - checked where a failure counts
+        return reorder(hits, raw, scores), {}
+
+    async def _scores(self, question: str, texts: Sequence[str]) -> Sequence[float]:
+        raw = await self._reranker.score(question, texts)
+        if len(raw) != len(texts) or probabilities(raw) is None:
+            raise Unavailable(RERANKER, f"it answers no finite score for each of {len(texts)} texts")
+        return raw
+
+
+def _text(memory: Memory) -> str:
+    """Return a memory's text with its title or speaker, without which a short one says little."""
+    before = memory.title or memory.name
+    return f"{before}: {memory.content}" if before else memory.content
