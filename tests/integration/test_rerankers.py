@@ -132,7 +132,9 @@ def endpoint() -> Iterator[ModelEndpoint]:
 async def test_an_endpoint_of_each_form_is_asked_as_it_wants(
     endpoint: ModelEndpoint, form: Any, texts: str, more: dict[str, Any]
 ) -> None:
-    settings = RerankEndpointSettings(url=f"{endpoint.url}/", form=form, model="rerank-v3.5", api_key="k")  # type: ignore[arg-type]
+    settings = RerankEndpointSettings.model_validate(
+        {"url": f"{endpoint.url}/", "form": form, "model": "rerank-v3.5", "api_key": "k", "timeout_s": 60}
+    )
 
     scores = await EndpointReranker(settings).score(QUESTION, TEXTS)
 
@@ -197,7 +199,7 @@ async def test_a_service_whose_reranker_fails_answers_in_the_first_order(
     database: str, tmp_path: Path, endpoint: ModelEndpoint
 ) -> None:
     endpoint.failing += [(500, {}, {"error": SECRET})] * 9
-    rerank = RerankEndpointSettings(url=endpoint.url, deadline_s=60)
+    rerank = RerankEndpointSettings(url=endpoint.url, deadline_s=60, timeout_s=60)
 
     failed, block = await answers(settings_for(database, tmp_path, rerank=rerank), database)
     async with running(settings_for(database, tmp_path), database, HashingModel()) as app:
