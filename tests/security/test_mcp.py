@@ -303,27 +303,30 @@ async def test_the_largest_bodies_do_not_hold_up_others(application: Application
     client = application.client()
     values = json.dumps([0] * 300_000)
     body = json.dumps(message("tools/call", {"name": "remember", "arguments": {"content": 1}}))
-    largest = body.replace('"content": 1', f'"content": {values}').encode()[: BODY_MIB * MIB]
+    largest = body.replace('"content": 1', f'"content": {values}').encode()
+    assert len(largest) < BODY_MIB * MIB
     headers = {"Content-Type": "application/json", **headers_of("tools/call", {"name": "remember"})}
     await call(client, "search", query="warm")
-    longest_s = 0.0
-    is_over = False
+    turns_s: list[float] = []
 
     async def turn() -> None:
-        nonlocal longest_s
-        while not is_over:
+        while True:
             before = time.thread_time()
             await asyncio.sleep(0)
-            longest_s = max(longest_s, time.thread_time() - before)
+            turns_s.append(time.thread_time() - before)
 
-    turning = asyncio.create_task(turn())
-    answer = await client.post(URL, content=largest, headers=headers)
-    is_over = True
-    await turning
+    longest_s = []
+    for _ in range(5):
+        turns_s.clear()
+        turning = asyncio.create_task(turn())
+        answer = await client.post(URL, content=largest, headers=headers)
+        turning.cancel()
+        longest_s.append(max(turns_s))
+        assert answer.status_code == 200
+        assert answer.json()["result"]["isError"]
 
-    assert answer.status_code == 200
-    assert answer.json()["result"]["isError"]
-    assert longest_s < 1.0
+    # The least of several: a collection of garbage may fall into any of them.
+    assert min(longest_s) < 0.5
 
 
 async def test_a_call_counts_as_one_request_of_its_key(application: Application) -> None:
