@@ -38,6 +38,7 @@ from lamina.errors import (
 )
 from lamina.ingest.graph import GraphRecorder
 from lamina.ingest.hits import HitCounter
+from lamina.ingest.restoring import Restorer
 from lamina.ingest.turns import Recorder
 from lamina.maintenance.archived_notes import ArchivedNotes
 from lamina.maintenance.compaction import compaction_policy
@@ -74,6 +75,7 @@ from lamina.wiring.services import (
     build_hit_counter,
     build_procedure_parts,
     build_recorder,
+    build_restorer,
     build_search,
 )
 from lamina.wiring.stores import utc_now
@@ -217,6 +219,7 @@ class Services:
     metrics: Scrape
     quotas: QuotaDesk
     events: EventParts
+    restorer: Restorer
     meter: Meter = UNMEASURED
 
     async def readiness(self) -> dict[str, str]:
@@ -322,6 +325,7 @@ def build_services(
         metrics=Scrape(store_parts(caches.shared, reads.outbox, pool, settings.jobs)),
         quotas=QuotaDesk(Quotas(pool), settings.quotas),
         events=build_event_parts(settings, pool),
+        restorer=build_restorer(settings, pool, embedder, generation),
         meter=meter,
     )
 

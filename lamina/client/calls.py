@@ -318,6 +318,14 @@ class Calls(ABC, Generic[Answer, Done]):
         """List events, the oldest first, after one of them (`GET /v1/events`)."""
         return self._get("/v1/events", _given(after=after, limit=limit, **chosen))
 
+    def trash(self, *, limit: int = 100, **scope: Any) -> Answer:
+        """List what was deleted in a scope and can be brought back (`GET /v1/trash`)."""
+        return self._get("/v1/trash", self._in_scope(scope, limit=limit))
+
+    def restore(self, id_: str) -> Answer:
+        """Bring a deleted memory back (`POST /v1/trash/{id}/restore`)."""
+        return self.send(Call("POST", f"/v1/trash/{id_}/restore"))
+
     def make_webhook(self, url: str, **fields: Any) -> Answer:
         """Have events sent to an address (`POST /v1/webhooks`); needs an admin key."""
         return self._post("/v1/webhooks", {**fields, "url": url})

@@ -16,6 +16,7 @@ from lamina.core.memories import Chunk, Extraction, MetadataLimit, new_id
 from lamina.core.ports import Clock, Embedder
 from lamina.core.scope import Scope
 from lamina.core.tiers import Tier
+from lamina.core.trash import TrashKind
 from lamina.errors import InvalidInput
 from lamina.ingest.embedding import EmbeddingBudget, embed_in_time
 from lamina.ingest.memory_linking import MemoryLinker, MemoryText, PreparedLinks
@@ -37,6 +38,7 @@ from lamina.stores.postgres.epochs import bump_epoch, read_epoch
 from lamina.stores.postgres.events import record_event
 from lamina.stores.postgres.idempotency import Once
 from lamina.stores.postgres.outbox import enqueue_entries, outbox_entries
+from lamina.stores.postgres.trash import discard
 from lamina.text.hygiene import composed
 from lamina.text.words import index_words
 
@@ -236,6 +238,7 @@ class DocumentRecorder:
         async def act(connection: Connection) -> None:
             if before is not None:
                 await before(connection)
+            await discard(connection, TrashKind.DOCUMENT, tenant, id_, self._clock())
             scope, gone = await delete_document(connection, tenant, id_)
             nodes = await self._linker.forget(connection, gone)
             await enqueue_entries(connection, [*outbox_entries("documents", gone), *outbox_entries("graph", nodes)])

@@ -31,6 +31,7 @@ from lamina.stores.postgres.outbox import (
     outbox_entries,
 )
 from lamina.stores.postgres.tiers import ERASED
+from lamina.stores.postgres.trash import erase_from_trash
 
 PAGE = 1_000
 # Erases the data of a tenant's user outside of these tables, and returns the number of erased items.
@@ -131,6 +132,7 @@ class Eraser:
         await erase_notes(connection, owner.tenant, erased)
         # Also from events of others, who made notes from the user's; the user's own lose all ids with the name.
         await erase_memory_ids(connection, owner.tenant, erased)
+        await erase_from_trash(connection, owner.tenant, erased)
         return [*rows, *made]
 
     async def _rows(

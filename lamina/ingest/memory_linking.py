@@ -129,6 +129,15 @@ class PreparedLinks:
         )
         return replace(self, memories=_with_sources(memories), evidence=evidence)
 
+    def renamed(self, ids: Mapping[UUID, UUID]) -> "PreparedLinks":
+        """Return the same links for texts that are stored under other ids."""
+        memories = tuple(replace(item, memory=ids.get(item.memory, item.memory)) for item in self.memories)
+        evidence = tuple(
+            replace(item, memory=None if item.memory is None else ids.get(item.memory, item.memory))
+            for item in self.evidence
+        )
+        return replace(self, memories=memories, evidence=evidence)
+
 
 def is_own_source(source: str) -> bool:
     """Report whether a source names nothing but the request or the message itself."""

@@ -22,6 +22,7 @@ from lamina.core.procedures import (
     clean_procedure,
 )
 from lamina.core.scope import Scope
+from lamina.core.trash import TrashKind
 from lamina.ingest.embedding import embed_in_time
 from lamina.ingest.write_once import write_once
 from lamina.models.batching import mean_vector
@@ -41,6 +42,7 @@ from lamina.stores.postgres.procedures import (
     report_outcome,
     update_procedure,
 )
+from lamina.stores.postgres.trash import discard
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,6 +176,7 @@ class ProcedureRecorder:
 
         async def act(connection: Connection) -> None:
             scope = await delete_procedure(connection, tenant, id_, now)
+            await discard(connection, TrashKind.PROCEDURE, tenant, id_, now)
             await bump_epoch(connection, scope, teaches=True)
             await record_event(connection, Event.of(scope, EventKind.PROCEDURE_DELETED, id_))
 

@@ -1,7 +1,7 @@
 """Write turns and notes: clean, extract, read, embed, then one transaction; nothing is half written."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
@@ -34,6 +34,7 @@ from lamina.core.ports import Clock, Extractor, TextEmbedder
 from lamina.core.profiles import ProfileStatement
 from lamina.core.scope import Scope
 from lamina.core.tiers import Tier
+from lamina.core.trash import TrashKind
 from lamina.errors import InvalidInput
 from lamina.ingest.embedding import EmbeddingBudget, embed_in_time
 from lamina.ingest.memory_linking import LinkDraft, MemoryLinker, MemoryText, PreparedLinks
@@ -67,6 +68,7 @@ from lamina.stores.postgres.outbox import (
     outbox_entries,
 )
 from lamina.stores.postgres.profiles import ProfileWrite, add_statements, patch_profile, revert_profile
+from lamina.stores.postgres.trash import TrashPolicy, discard, erase_from_trash, find_discarded, revive_notes
 from lamina.text.hygiene import clean, composed
 
 LONG_TEXT_CHARS = 5_000
@@ -148,6 +150,7 @@ class Recorder:
         near_duplicate: Cosine from which a note that says nothing new raises the old one.
         metadata_limit: Of the metadata of a memory, and of a patch of a profile.
         kept_versions: Of notes and profiles.
+        trash: How long deleted notes come back when they are written again.
     """
 
     def __init__(
@@ -164,6 +167,7 @@ class Recorder:
         near_duplicate: float,
         metadata_limit: MetadataLimit,
         kept_versions: KeptVersions,
+        trash: TrashPolicy,
     ) -> None:
         self.metadata_limit = metadata_limit
         self._pool = pool
@@ -176,6 +180,7 @@ class Recorder:
         self._budget = budget
         self._near_duplicate = near_duplicate
         self._kept_versions = kept_versions
+        self._trash = trash
 
     async def record_turn(
         self,
@@ -274,22 +279,23 @@ class Recorder:
         new = {item.id for item in appended if not item.existed}
         sources = {f"message:{id_}" for id_ in new}
         drawn = [item for item in turn.notes if item.note.source in sources]
-        notes, entries = await self._put(connection, scope, drawn, now, witness)
+        notes, entries, back = await self._put(connection, scope, drawn, now, witness)
         # A turn that is sent again has no new message: it must not overwrite later values of the profile.
         facts = [item for item in turn.statements if item.source in sources] if scope.user is not None else []
         write = ProfileWrite(self._kept_versions.of_profile, is_verified)
         profile = await add_statements(connection, scope, facts, now, write) if facts else None
         fresh = [note.id for note in notes if not note.existed]
-        nodes = await self._linker.write(connection, scope, turn.links, new.union(fresh))
+        links = turn.links.renamed(_stored_as(drawn, notes, back))
+        nodes = await self._linker.write(connection, scope, links, new.union(fresh, back))
         entries = [*outbox_entries("messages", sorted(new)), *entries, *outbox_entries("graph", nodes)]
         await enqueue_entries(connection, entries)
         turn_id = await insert_turn(connection, scope, turn.work, appended, now, witness=witness)
         # Last: it locks the row of the namespace until the commit.
-        epoch = await bump_epoch(connection, scope, teaches=bool(fresh) or _is_changed(profile))
+        epoch = await bump_epoch(connection, scope, teaches=bool(fresh or back) or _is_changed(profile))
         events = [
             *([Event.of(scope, EventKind.TURN_RECORDED, *sorted(new), messages=len(new))] if new else []),
             *([] if turn_id is None else [Event.of(scope, EventKind.AGENT_METRICS, turn_id, **turn.work.metrics())]),
-            *_note_events(scope, notes),
+            *_note_events(scope, notes, back),
             *_profile_events(scope, profile),
         ]
         await record_events(connection, events)
@@ -305,18 +311,27 @@ class Recorder:
 
     async def _put(
         self, connection: Connection, scope: Scope, notes: Sequence[PreparedNote], now: datetime, witness: str | None
-    ) -> tuple[list[NoteResult], list[OutboxEntry]]:
-        """Store the notes; return the results, and the entries of all notes that changed, for the caller to enqueue."""
+    ) -> tuple[list[NoteResult], list[OutboxEntry], set[UUID]]:
+        """Store the notes.
+
+        Returns:
+            The results; the entries of all notes that changed, for the caller to enqueue; and the ids of those that
+            were brought back from the trash, since they are written again.
+        """
         if not notes:
-            return [], []
+            return [], [], set()
         hashes = [item.note.content_hash() for item in notes]
         expired = await self._unlink(connection, await delete_expired(connection, scope, hashes, now))
+        cutoff = self._trash.cutoff(now)
+        found = await find_discarded(connection, scope, TrashKind.NOTE, hashes, cutoff)
+        back = await revive_notes(connection, scope.tenant, sorted(found.values()), now) if found else []
+        await erase_from_trash(connection, scope.tenant, back)
         put = await put_notes(
             connection, scope, notes, self._generation, now, min_cosine=self._near_duplicate, witness=witness
         )
         fresh = outbox_entries("notes", (note.id for note in put if not note.existed))
         raised = note_entries(dict.fromkeys(note.id for note in put if note.merged))
-        return put, [*expired, *fresh, *raised]
+        return put, [*expired, *fresh, *raised, *note_entries(back)], set(back)
 
     async def put_notes(
         self, scope: Scope, notes: Sequence[Note], once: Once | None = None, *, witness: str | None = None
@@ -340,15 +355,16 @@ class Recorder:
         prepared, links = await self._prepare_notes(scope, [(new_id(), note) for note in cleaned], now, witness)
 
         async def write(connection: Connection) -> RecordedNotes:
-            put, entries = await self._put(connection, scope, prepared, now, witness)
+            put, entries, back = await self._put(connection, scope, prepared, now, witness)
             fresh = {note.id for note in put if not note.existed}
             await derive_notes(connection, scope, [item for item in prepared if item.id in fresh])
-            nodes = await self._linker.write(connection, scope, links, fresh)
+            renamed = links.renamed(_stored_as(prepared, put, back))
+            nodes = await self._linker.write(connection, scope, renamed, fresh | back)
             again = {item.id: note.id for item, note in zip(prepared, put, strict=True) if note.existed}
             nodes += await self._linker.back(connection, scope, links, again)
             await enqueue_entries(connection, [*entries, *outbox_entries("graph", nodes)])
-            epoch = await bump_epoch(connection, scope, teaches=bool(fresh))
-            await record_events(connection, _note_events(scope, put))
+            epoch = await bump_epoch(connection, scope, teaches=bool(fresh or back))
+            await record_events(connection, _note_events(scope, put, back))
             return RecordedNotes(tuple(put), epoch)
 
         return await write_once(self._pool, once, _NOTES, write)
@@ -418,6 +434,7 @@ class Recorder:
 
         async def act(connection: Connection) -> None:
             scope, deletion = await delete_note(connection, tenant, id_, now)
+            await discard(connection, TrashKind.NOTE, tenant, id_, now)
             await enqueue_entries(connection, await self._unlink(connection, deletion))
             await bump_epoch(connection, scope, teaches=True)
             await record_event(connection, Event.of(scope, EventKind.NOTE_DELETED, *deletion.deleted))
@@ -432,6 +449,7 @@ class Recorder:
         """
 
         async def act(connection: Connection) -> None:
+            await discard(connection, TrashKind.MESSAGE, tenant, id_, self._clock())
             scope = await delete_message(connection, tenant, id_)
             nodes = await self._linker.forget(connection, [id_])
             await enqueue_entries(connection, [*outbox_entries("messages", [id_]), *outbox_entries("graph", nodes)])
@@ -529,12 +547,18 @@ def _links_of_stored(links: PreparedLinks, stored: StoredNote) -> PreparedLinks:
     return links.with_origin(user=stored.user, source=stored.note.source, seen_at=seen_at)
 
 
-def _note_events(scope: Scope, notes: Sequence[NoteResult]) -> list[Event]:
-    """Return the events of notes that were stored, and of those that a text in other words raised."""
+def _stored_as(prepared: Sequence[PreparedNote], put: Sequence[NoteResult], back: Collection[UUID]) -> dict[UUID, UUID]:
+    """Return the ids under which notes are stored that were brought back."""
+    return {item.id: note.id for item, note in zip(prepared, put, strict=True) if note.id in back}
+
+
+def _note_events(scope: Scope, notes: Sequence[NoteResult], back: Collection[UUID]) -> list[Event]:
+    """Return the events of notes that were stored or brought back, and of those that a text in other words raised."""
     fresh = [note.id for note in notes if not note.existed]
     raised = list(dict.fromkeys(note.id for note in notes if note.merged))
     created = [Event.of(scope, EventKind.NOTE_CREATED, *fresh, notes=len(fresh))] if fresh else []
-    return [*created, *([Event.of(scope, EventKind.NOTE_CHANGED, *raised)] if raised else [])]
+    restored = [Event.of(scope, EventKind.NOTE_RESTORED, *sorted(back))] if back else []
+    return [*created, *restored, *([Event.of(scope, EventKind.NOTE_CHANGED, *raised)] if raised else [])]
 
 
 def _profile_events(scope: Scope, profile: Profile | None) -> list[Event]:

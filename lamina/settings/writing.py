@@ -104,6 +104,12 @@ class HistorySettings(Section):
         description="Days for which is kept: an earlier version of a note or profile after it was replaced, an outcome "
         "of a procedure, a key or share after it was revoked or expired. The jobs sweep and caches remove them.",
     )
+    trash_days: float = Field(
+        30.0,
+        ge=0,
+        description="Days for which a deleted note, message, procedure or document can be brought back; 0: never. The "
+        "job caches ends them.",
+    )
     empty_days: float = Field(
         30.0,
         ge=1,

@@ -23,6 +23,7 @@ from lamina.stores.postgres.events import erase_user_events
 from lamina.stores.postgres.generations import Generation
 from lamina.stores.postgres.outbox import Outbox
 from lamina.stores.postgres.rewriting import rewrite_tables
+from lamina.stores.postgres.trash import erase_user_trash
 from lamina.stores.signing_key import load_signing_key
 from lamina.wiring.archives import build_archived_notes
 from lamina.wiring.caches import CacheParts
@@ -93,6 +94,7 @@ def build_eraser(settings: Settings, parts: ErasureParts) -> Eraser:
         "archived": lambda tenant, user: archives.erase_user(tenant, user, utc_now()),
         "idempotency_keys": tables.answers.erase_user,
         "keys": partial(forget_bound_user, parts.pool),
+        "trash": partial(erase_user_trash, parts.pool),
         "events": partial(erase_user_events, parts.pool),
     }
     linker = build_memory_linker(settings, parts.embedder, parts.generation.number)

@@ -44,6 +44,7 @@ from lamina.stores.postgres.retention import (
     end_grants,
     end_receipts,
 )
+from lamina.stores.postgres.trash import count_ended_trash, end_trash
 from lamina.stores.postgres.webhooks import WebhookTable
 from lamina.wiring.archives import build_archival
 from lamina.wiring.caches import build_cache_tables, longest_answer
@@ -102,7 +103,8 @@ def _by_row(policy: RowPolicy) -> Build:
 def _sweep(settings: Settings, pool: Pool, tools: Tools) -> SweepJob:  # noqa: ARG001 - it needs none
     versions: dict[str, Any] = {"kept": timedelta(days=settings.history.days), "page_rows": settings.jobs.page_rows}
     # A run is undone by its end, which is up to a day after the moment at which its rows count as deleted.
-    deleted: dict[str, Any] = versions | {"kept": undo_window(settings) + RETRIED}
+    kept = max(undo_window(settings), timedelta(days=settings.history.trash_days)) + RETRIED
+    deleted: dict[str, Any] = versions | {"kept": kept}
     return SweepJob(
         {
             "notes": RowJob(pool, sweep_of(settings.cold.days_per_doubling), page_rows=settings.jobs.page_rows),
@@ -210,6 +212,7 @@ def _upkeep(settings: Settings, pool: Pool, tools: Tools) -> CacheExpiryJob:  # 
     tables = build_cache_tables(settings, pool, NO_GENERATION)
     kept = timedelta(days=settings.history.days)
     receipts_kept = timedelta(days=settings.erasure.receipt_days)
+    trash_kept = timedelta(days=settings.history.trash_days)
     events_kept = timedelta(days=settings.events.keep_days)
     empty = max(timedelta(days=settings.history.empty_days), longest_answer(settings.caches))
 
@@ -220,6 +223,7 @@ def _upkeep(settings: Settings, pool: Pool, tools: Tools) -> CacheExpiryJob:  # 
             await count_ended_receipts(pool, tenant, cutoff=now - receipts_kept),
             await count_empty_places(pool, tenant, cutoff=now - empty),
             await count_ended_events(pool, tenant, cutoff=now - events_kept),
+            await count_ended_trash(pool, tenant, cutoff=now - trash_kept),
         )
         return sum(counts)
 
@@ -230,6 +234,7 @@ def _upkeep(settings: Settings, pool: Pool, tools: Tools) -> CacheExpiryJob:  # 
             "receipts": await end_receipts(pool, tenant, cutoff=now - receipts_kept),
             "places": await end_empty_places(pool, tenant, now=now, cutoff=now - empty),
             "events": await end_events(pool, tenant, cutoff=now - events_kept),
+            "trash": await end_trash(pool, tenant, cutoff=now - trash_kept),
             "dead_letters": await WebhookTable(pool).end_letters(tenant),
         }
 

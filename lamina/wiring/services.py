@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any, assert_never
 
 from lamina.core.memories import MetadataLimit
@@ -30,6 +31,7 @@ from lamina.ingest.memory_linking import MemoryLinker
 from lamina.ingest.parsing.parse import DocumentLimits
 from lamina.ingest.parsing.processes import ReadingLimits
 from lamina.ingest.procedures import ProcedureRecorder
+from lamina.ingest.restoring import Restorer
 from lamina.ingest.turns import KeptVersions, Recorder
 from lamina.policies.limits.concurrency import ConcurrencyLimit
 from lamina.policies.ranking.composite import CompositePolicy
@@ -62,6 +64,7 @@ from lamina.stores.postgres.procedures import Procedures
 from lamina.stores.postgres.profiles import Profiles
 from lamina.stores.postgres.shares import Shares
 from lamina.stores.postgres.stale_words import StaleWords
+from lamina.stores.postgres.trash import TrashPolicy
 from lamina.stores.postgres.workspace_settings import WorkspaceSettingsStore
 from lamina.wiring.reranking import build_second_stage
 from lamina.wiring.stores import build_procedure_reads, learning_policy, session_url, similar_links, utc_now
@@ -288,7 +291,25 @@ def build_recorder(
         near_duplicate=settings.write.near_duplicate,
         metadata_limit=metadata_limit(settings),
         kept_versions=KeptVersions(settings.history.note_versions, settings.history.profile_versions),
+        trash=trash_policy(settings),
     )
+
+
+def build_restorer(settings: Settings, pool: Pool, embedder: Embedder, generation: int) -> Restorer:
+    """Build what brings deleted memories back."""
+    return Restorer(
+        pool,
+        embedder,
+        build_memory_linker(settings, embedder, generation),
+        trash_policy(settings),
+        clock=utc_now,
+        deadline_s=settings.write.embed_deadline_s,
+    )
+
+
+def trash_policy(settings: Settings) -> TrashPolicy:
+    """Return how long deleted memories can be brought back."""
+    return TrashPolicy(timedelta(days=settings.history.trash_days))
 
 
 def build_indexer(settings: Settings, pool: Pool, projections: Mapping[ProjectionName, Projection[Any]]) -> Indexer:

@@ -52,6 +52,8 @@ def test_both_clients_have_the_same_methods() -> None:
         (CALLS.events(workspace="w", limit=5), 200),
         (CALLS.make_webhook("https://example.com/hook", workspace="w"), 201),
         (CALLS.webhooks("w"), 200),
+        (CALLS.trash(workspace="w", limit=5), 200),
+        (CALLS.restore(str(ID)), 404),
         (CALLS.delete_webhook(str(ID)), 404),
         (CALLS.forecast("no/such session", workspace="w", user="u"), 404),
         (CALLS.archived_notes(workspace="w", limit=5), 200),

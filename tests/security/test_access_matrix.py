@@ -136,6 +136,8 @@ EXAMPLES: dict[Route, Example] = {
     ("POST", "/v1/webhooks/{id}/rotate"): Example(of="webhook"),
     ("GET", "/v1/webhooks/{id}/dead-letters"): Example(of="webhook"),
     ("POST", "/v1/webhooks/{id}/dead-letters/retry"): Example(body={}, of="webhook"),
+    ("GET", "/v1/trash"): Example(ALL),
+    ("POST", "/v1/trash/{id}/restore"): Example(of="deleted memory"),
     ("GET", "/v1/events"): Example(("workspace", "namespace", "user")),
     ("POST", "/v1/jobs"): Example(PLACE, {"job": "sweep", "dry_run": True}),
     ("GET", "/v1/jobs"): Example(PLACE),
@@ -193,6 +195,10 @@ class World:
         word = f"{MARK} {next(COUNTER)}"
         if kind in STATEMENTS:
             return self._insert(STATEMENTS[kind], scope)
+        if kind == "deleted memory":
+            id_ = await self.make("note", scope)
+            assert (await self.admin.delete(f"/v1/notes/{id_}")).status_code == 204
+            return id_
         path, fields, body = self._recipe(kind, word)
         answer = await self.admin.post(path, json={**{name: scope[name] for name in fields}, **body})
         assert answer.status_code in {200, 201}, answer.text

@@ -83,4 +83,5 @@ SELECT (SELECT count(*) FROM profiles WHERE tenant = %(tenant)s AND user_id = %(
        (SELECT count(*) FROM responses WHERE tenant = %(tenant)s AND user_id = %(user_id)s) AS responses,
        (SELECT count(*) FROM idempotency_keys
         WHERE tenant = %(tenant)s AND user_hash = keyed_hash(%(tenant)s, %(user_id)s)) AS idempotency_keys,
+       (SELECT count(*) FROM trash WHERE tenant = %(tenant)s AND user_id = %(user_id)s) AS trash,
        (SELECT count(*) FROM events WHERE tenant = %(tenant)s AND user_id = %(user_id)s) AS events

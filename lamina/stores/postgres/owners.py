@@ -28,6 +28,7 @@ class OwnedKind(StrEnum):
     RUN = "run"
     ERASURE = "erasure"
     WEBHOOK = "webhook"
+    DISCARDED = "deleted memory"
 
 
 _FIND = {
@@ -42,6 +43,7 @@ _FIND = {
     OwnedKind.RUN: QUERIES["find_run_owners"],
     OwnedKind.ERASURE: QUERIES["find_erasure_owners"],
     OwnedKind.WEBHOOK: QUERIES["find_webhook_owners"],
+    OwnedKind.DISCARDED: QUERIES["find_discarded_owners"],
 }
 
 

@@ -46,6 +46,9 @@ FROM erasures WHERE tenant = %(tenant)s AND id = ANY(%(ids)s)
 SELECT id, workspace, NULL AS namespace, NULL AS user_id, NULL AS agent_id
 FROM webhooks WHERE tenant = %(tenant)s AND id = ANY(%(ids)s)
 
+-- name: find_discarded_owners
+SELECT id, workspace, namespace, user_id, agent_id FROM trash WHERE tenant = %(tenant)s AND id = ANY(%(ids)s)
+
 -- name: find_document_agents
 -- The agents of the documents that a scope has under these keys.
 SELECT key, agent_id, content_hash FROM documents

@@ -835,6 +835,18 @@ CREATE UNLOGGED TABLE public.tenant_usage (
     counted_at timestamp with time zone NOT NULL,
     took_s double precision NOT NULL
 );
+CREATE TABLE public.trash (
+    tenant text NOT NULL,
+    id uuid NOT NULL,
+    workspace text NOT NULL,
+    namespace text NOT NULL,
+    user_id text,
+    agent_id text,
+    kind text NOT NULL,
+    content_hash bytea,
+    rows json,
+    deleted_at timestamp with time zone NOT NULL
+);
 CREATE TABLE public.webhook_dead_letters (
     webhook_id uuid NOT NULL,
     seq bigint NOT NULL,
@@ -981,6 +993,8 @@ ALTER TABLE ONLY public.stale_words
     ADD CONSTRAINT stale_words_pkey PRIMARY KEY (relation, id);
 ALTER TABLE ONLY public.tenant_usage
     ADD CONSTRAINT tenant_usage_pkey PRIMARY KEY (tenant);
+ALTER TABLE ONLY public.trash
+    ADD CONSTRAINT trash_pkey PRIMARY KEY (tenant, id);
 ALTER TABLE ONLY public.webhook_dead_letters
     ADD CONSTRAINT webhook_dead_letters_pkey PRIMARY KEY (webhook_id, seq);
 ALTER TABLE ONLY public.webhooks
@@ -1065,6 +1079,8 @@ CREATE INDEX responses_of_agent ON public.responses USING btree (tenant, workspa
 CREATE UNIQUE INDEX responses_one_of_each ON public.responses USING btree (digest);
 CREATE INDEX shares_into ON public.shares USING btree (tenant, to_workspace) WHERE (revoked_at IS NULL);
 CREATE UNIQUE INDEX shares_one_of_each ON public.shares USING btree (tenant, from_workspace, from_namespace, to_workspace, segment, public.sha256_of(tags)) WHERE (revoked_at IS NULL);
+CREATE INDEX trash_of_scope ON public.trash USING btree (tenant, workspace, namespace, deleted_at DESC);
+CREATE INDEX trash_of_user ON public.trash USING btree (tenant, user_id) WHERE (user_id IS NOT NULL);
 CREATE INDEX webhooks_due ON public.webhooks USING btree (next_at);
 CREATE INDEX webhooks_of_tenant ON public.webhooks USING btree (tenant, created_at);
 CREATE TRIGGER events_marked BEFORE INSERT ON public.events FOR EACH STATEMENT EXECUTE FUNCTION public.mark_events();

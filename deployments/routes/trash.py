@@ -1,0 +1,38 @@
+"""The trash: what was deleted, and bring it back."""
+
+from datetime import timedelta
+from uuid import UUID
+
+from fastapi import APIRouter
+
+from deployments.access import MEMORIES, OWN_MEMORIES, Access
+from deployments.guard import allow
+from deployments.json_bodies import JsonRoute
+from deployments.routes.dependencies import PageLimit, PageOffset, ScopeDep
+from deployments.services import PrincipalDep, Services, ServicesDep
+from lamina.api.trash import DiscardedOut, TrashOut
+from lamina.core.principals import Verb
+from lamina.stores.postgres.owners import OwnedKind
+
+router = APIRouter(prefix="/v1/trash", tags=["write"], route_class=JsonRoute)
+
+
+@router.get("")
+@allow(Access(Verb.READ, MEMORIES))
+async def list_trash(
+    services: ServicesDep, principal: PrincipalDep, ids: ScopeDep, limit: PageLimit = 100, offset: PageOffset = 0
+) -> TrashOut:
+    """List what was deleted in a scope and can be brought back, the last first."""
+    found = await services.restorer.page(ids.scope(principal.tenant), limit=limit, offset=offset)
+    return TrashOut.from_entries(found, _kept(services))
+
+
+@router.post("/{id}/restore")
+@allow(Access(Verb.WRITE, OWN_MEMORIES, of=OwnedKind.DISCARDED))
+async def restore(id: UUID, services: ServicesDep, principal: PrincipalDep) -> DiscardedOut:
+    """Bring a deleted memory back, under the id that it had."""
+    return DiscardedOut.from_discarded(await services.restorer.restore(principal.tenant, id), _kept(services))
+
+
+def _kept(services: Services) -> timedelta:
+    return timedelta(days=services.settings.history.trash_days)

@@ -1,0 +1,36 @@
+"""The trash: what was deleted by a call, for as long as it can be brought back."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+from uuid import UUID
+
+
+class TrashKind(StrEnum):
+    """What was deleted."""
+
+    NOTE = "note"
+    MESSAGE = "message"
+    PROCEDURE = "procedure"
+    DOCUMENT = "document"
+
+
+@dataclass(frozen=True, slots=True)
+class Discarded:
+    """A deleted memory.
+
+    Args:
+        id: Of the memory.
+        rows: By table, of those that are in no table any more.
+    """
+
+    id: UUID
+    kind: TrashKind
+    workspace: str
+    namespace: str
+    user: str | None
+    agent: str | None
+    deleted_at: datetime
+    rows: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict, repr=False)

@@ -1,0 +1,158 @@
+"""Bring deleted memories back: their rows, their links, and their places in every index."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from uuid import UUID
+
+from lamina.core.events import Event, EventKind
+from lamina.core.ports import Clock, Embedder
+from lamina.core.scope import Scope
+from lamina.core.tiers import Tier
+from lamina.core.trash import Discarded, TrashKind
+from lamina.errors import Conflict
+from lamina.ingest.embedding import embed_in_time
+from lamina.ingest.memory_linking import MemoryLinker, MemoryText, PreparedLinks
+from lamina.stores.postgres.connection import Connection, Pool, connect, in_transaction
+from lamina.stores.postgres.epochs import bump_epoch
+from lamina.stores.postgres.events import record_event
+from lamina.stores.postgres.outbox import OutboxEntry, enqueue_entries, note_entries, outbox_entries
+from lamina.stores.postgres.trash import (
+    Trash,
+    TrashPolicy,
+    discarded_notes,
+    revive_notes,
+    revive_procedure,
+    revive_rows,
+    take,
+)
+
+_EVENTS = {
+    TrashKind.NOTE: EventKind.NOTE_RESTORED,
+    TrashKind.MESSAGE: EventKind.MESSAGE_RESTORED,
+    TrashKind.PROCEDURE: EventKind.PROCEDURE_RESTORED,
+    TrashKind.DOCUMENT: EventKind.DOCUMENT_RESTORED,
+}
+
+
+class Restorer:
+    """Brings deleted memories back.
+
+    Args:
+        pool: Connections to Postgres.
+        embedder: Embeds names in them that the graph does not have any more.
+        linker: Links them into the graph again.
+        policy: How long they can be brought back.
+        clock: The time of day.
+        deadline_s: Seconds after which a restoration gives up on the embedder.
+    """
+
+    def __init__(
+        self,
+        pool: Pool,
+        embedder: Embedder,
+        linker: MemoryLinker,
+        policy: TrashPolicy,
+        *,
+        clock: Clock,
+        deadline_s: float,
+    ) -> None:
+        self._pool = pool
+        self._trash = Trash(pool)
+        self._embedder = embedder
+        self._linker = linker
+        self._policy = policy
+        self._clock = clock
+        self._deadline_s = deadline_s
+
+    async def page(self, scope: Scope, *, limit: int, offset: int) -> list[Discarded]:
+        """Return what was deleted in a scope and can be brought back, the last first."""
+        return await self._trash.page(scope, cutoff=self._policy.cutoff(self._clock()), limit=limit, offset=offset)
+
+    async def restore(self, tenant: str, id_: UUID) -> Discarded:
+        """Bring a deleted memory back, under the id that it had.
+
+        Raises:
+            NotFound: If it does not lie in the trash, or not any more.
+            Conflict: If its scope has the same again.
+            Unavailable: If the embedder or Postgres does not answer; nothing is changed.
+        """
+        now = self._clock()
+        entry = await self._trash.get(tenant, id_, cutoff=self._policy.cutoff(now))
+        texts = await self._texts(tenant, entry)
+        links = await self._links(texts)
+        scope = Scope(tenant, entry.workspace, entry.namespace, entry.user)
+
+        async def act(connection: Connection) -> None:
+            await take(connection, tenant, id_)
+            entries = await self._revive(connection, tenant, entry, [text.memory for text in texts], now)
+            alive = {id_ for _, id_ in entries}
+            nodes = await self._linker.write(connection, scope, links, alive)
+            await enqueue_entries(connection, [*entries, *outbox_entries("graph", sorted({*alive, *nodes}))])
+            await bump_epoch(connection, scope, teaches=True)
+            await record_event(connection, Event.of(scope, _EVENTS[entry.kind], id_))
+
+        await in_transaction(self._pool, act)
+        return entry
+
+    async def _revive(
+        self, connection: Connection, tenant: str, entry: Discarded, ids: Sequence[UUID], now: datetime
+    ) -> list[OutboxEntry]:
+        """Bring the rows back; return the entries of the memories that are live again."""
+        match entry.kind:
+            case TrashKind.NOTE:
+                alive = await revive_notes(connection, tenant, ids, now)
+                if entry.id not in alive:
+                    raise Conflict("the scope has the same text again; change or delete that note")
+                return note_entries(alive)
+            case TrashKind.PROCEDURE:
+                await revive_procedure(connection, tenant, entry.id)
+                return []
+            case TrashKind.MESSAGE:
+                await revive_rows(connection, entry.rows)
+                return outbox_entries("messages", ids)
+            case TrashKind.DOCUMENT:
+                await revive_rows(connection, entry.rows)
+                return outbox_entries("documents", ids)
+
+    async def _texts(self, tenant: str, entry: Discarded) -> list[MemoryText]:
+        """Return the texts that the graph reads."""
+        match entry.kind:
+            case TrashKind.NOTE:
+                async with connect(self._pool) as connection:
+                    rows = await discarded_notes(connection, tenant, entry.id)
+                return [
+                    MemoryText(row["id"], Tier.NOTES, row["content"], row["source"], row["user_id"], row["event_at"])
+                    for row in rows
+                ]
+            case TrashKind.PROCEDURE:
+                return []
+            case TrashKind.MESSAGE:
+                return [_message_text(row, entry) for row in entry.rows["messages"]]
+            case TrashKind.DOCUMENT:
+                [document] = entry.rows["documents"]
+                at = datetime.fromisoformat(document["event_at"])
+                return [
+                    MemoryText(
+                        UUID(row["id"]),
+                        Tier.DOCUMENTS,
+                        row["content"],
+                        document["source"],
+                        entry.user,
+                        at,
+                        document["title"] or None,
+                    )
+                    for row in entry.rows["passages"]
+                ]
+
+    async def _links(self, texts: Sequence[MemoryText]) -> PreparedLinks:
+        draft = await self._linker.draft(texts)
+        names = await embed_in_time(self._embedder.embed_chunks, draft.new_names(), self._deadline_s)
+        return self._linker.complete(draft, names)
+
+
+def _message_text(row: object, entry: Discarded) -> MemoryText:
+    assert isinstance(row, dict)  # noqa: S101 - a row of JSON
+    said, name = str(row["content"]), row["name"]
+    text = f"{name}: {said}" if name else said
+    at = datetime.fromisoformat(str(row["occurred_at"]))
+    return MemoryText(entry.id, Tier.SESSIONS, text, f"message:{entry.id}", entry.user, at, said=said)

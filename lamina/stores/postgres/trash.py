@@ -1,0 +1,176 @@
+"""The trash: deleted memories that can be brought back."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+import psycopg
+from psycopg.rows import DictRow
+from psycopg.types.json import Json
+
+from lamina.core.scope import Scope
+from lamina.core.trash import Discarded, TrashKind
+from lamina.errors import Conflict, NotFound
+from lamina.stores.postgres.connection import Connection, Pool, connect, scope_parameters
+from lamina.stores.postgres.queries import load_queries
+
+QUERIES = load_queries("trash.sql")
+
+_DISCARD = {
+    TrashKind.NOTE: QUERIES["discard_note"],
+    TrashKind.MESSAGE: QUERIES["discard_message"],
+    TrashKind.PROCEDURE: QUERIES["discard_procedure"],
+    TrashKind.DOCUMENT: QUERIES["discard_document"],
+}
+# In the order in which rows refer to one another.
+_REVIVE = {
+    "messages": QUERIES["revive_messages"],
+    "message_chunks": QUERIES["revive_message_chunks"],
+    "compacted_chunks": QUERIES["revive_compacted_chunks"],
+    "documents": QUERIES["revive_documents"],
+    "passages": QUERIES["revive_passages"],
+    "passage_chunks": QUERIES["revive_passage_chunks"],
+}
+
+
+@dataclass(frozen=True, slots=True)
+class TrashPolicy:
+    """How long a deleted memory can be brought back; no time is never."""
+
+    kept: timedelta
+
+    def cutoff(self, now: datetime) -> datetime:
+        """Return the time from which on deletions can be undone."""
+        return now - self.kept
+
+
+async def discard(connection: Connection, kind: TrashKind, tenant: str, id_: UUID, now: datetime) -> None:
+    """Put a memory into the trash, in the transaction that deletes it; its rows must be there still."""
+    await connection.execute(_DISCARD[kind], {"tenant": tenant, "id": id_, "now": now})
+
+
+async def take(connection: Connection, tenant: str, id_: UUID) -> None:
+    """Take an entry out of the trash; of two that restore it at a time, the second finds none.
+
+    Raises:
+        NotFound: If it is not there.
+    """
+    cursor = await connection.execute(QUERIES["take_trash"], {"tenant": tenant, "id": id_})
+    if cursor.rowcount == 0:
+        raise NotFound("deleted memory", str(id_))
+
+
+async def find_discarded(
+    connection: Connection, scope: Scope, kind: TrashKind, hashes: Sequence[bytes], cutoff: datetime
+) -> dict[bytes, UUID]:
+    """Return the deleted memories of exactly this scope with one of these texts, by the hash of the text."""
+    parameters = {**scope_parameters(scope), "kind": kind, "hashes": list(hashes), "cutoff": cutoff}
+    cursor = await connection.execute(QUERIES["find_discarded"], parameters)
+    return {bytes(row["content_hash"]): row["id"] async for row in cursor}
+
+
+async def discarded_notes(connection: Connection, tenant: str, id_: UUID) -> list[DictRow]:
+    """Return a deleted note with those that were made from it and deleted with it."""
+    cursor = await connection.execute(QUERIES["find_discarded_notes"], {"tenant": tenant, "id": id_})
+    return await cursor.fetchall()
+
+
+async def revive_notes(connection: Connection, tenant: str, ids: Sequence[UUID], now: datetime) -> list[UUID]:
+    """Make deleted notes live again, but for those whose text their scope has again; return those that are."""
+    cursor = await connection.execute(QUERIES["revive_notes"], {"tenant": tenant, "ids": list(ids), "now": now})
+    return [row["id"] async for row in cursor]
+
+
+async def revive_procedure(connection: Connection, tenant: str, id_: UUID) -> None:
+    """Make a deleted procedure live again.
+
+    Raises:
+        Conflict: If the scope has an equal one.
+    """
+    try:
+        await connection.execute(QUERIES["revive_procedure"], {"tenant": tenant, "id": id_})
+    except psycopg.errors.UniqueViolation as error:
+        raise Conflict("the scope has an equal procedure again; change or delete that one") from error
+
+
+async def revive_rows(connection: Connection, rows: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:
+    """Insert the rows of a message or a document again.
+
+    Raises:
+        Conflict: If the scope has the same again.
+    """
+    try:
+        if rows.get("messages"):
+            await connection.execute(QUERIES["revive_session"], {"rows": Json(rows["messages"])})
+        for table, statement in _REVIVE.items():
+            if rows.get(table):
+                await connection.execute(statement, {"rows": Json(rows[table])})
+    except psycopg.errors.UniqueViolation as error:
+        raise Conflict("the scope has the same again; change or delete that one") from error
+
+
+async def erase_from_trash(connection: Connection, tenant: str, ids: Sequence[UUID]) -> None:
+    """Take erased memories out of the trash."""
+    await connection.execute(QUERIES["erase_from_trash"], {"tenant": tenant, "ids": list(ids)})
+
+
+async def erase_user_trash(pool: Pool, tenant: str, user: str) -> int:
+    """Erase what a user has in the trash; return how much."""
+    async with connect(pool) as connection:
+        return (await connection.execute(QUERIES["erase_user_trash"], {"tenant": tenant, "user_id": user})).rowcount
+
+
+async def count_ended_trash(pool: Pool, tenant: str, *, cutoff: datetime) -> int:
+    """Count what lies in a tenant's trash since before the cutoff."""
+    async with connect(pool) as connection:
+        cursor = await connection.execute(QUERIES["count_ended_trash"], {"tenant": tenant, "cutoff": cutoff})
+        row = await cursor.fetchone()
+    return int(row["entries"]) if row else 0
+
+
+async def end_trash(pool: Pool, tenant: str, *, cutoff: datetime) -> int:
+    """Delete for good what lies in a tenant's trash since before the cutoff; count it."""
+    async with connect(pool) as connection:
+        return (await connection.execute(QUERIES["end_trash"], {"tenant": tenant, "cutoff": cutoff})).rowcount
+
+
+class Trash:
+    """Reads the trash."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    async def page(self, scope: Scope, *, cutoff: datetime, limit: int, offset: int) -> list[Discarded]:
+        """Return what was deleted in a scope since the cutoff, the last first."""
+        parameters = {**scope_parameters(scope), "cutoff": cutoff, "limit": limit, "offset": offset}
+        async with connect(self._pool) as connection:
+            cursor = await connection.execute(QUERIES["list_trash"], parameters)
+            return [_discarded(row) async for row in cursor]
+
+    async def get(self, tenant: str, id_: UUID, *, cutoff: datetime) -> Discarded:
+        """Return a deleted memory.
+
+        Raises:
+            NotFound: If it does not lie in the tenant's trash.
+        """
+        async with connect(self._pool) as connection:
+            parameters = {"tenant": tenant, "id": id_, "cutoff": cutoff}
+            row = await (await connection.execute(QUERIES["find_trash"], parameters)).fetchone()
+        if row is None:
+            raise NotFound("deleted memory", str(id_))
+        return _discarded(row)
+
+
+def _discarded(row: DictRow) -> Discarded:
+    return Discarded(
+        id=row["id"],
+        kind=TrashKind(row["kind"]),
+        workspace=row["workspace"],
+        namespace=row["namespace"],
+        user=row["user_id"],
+        agent=row["agent_id"],
+        deleted_at=row["deleted_at"],
+        rows=row.get("rows") or {},
+    )

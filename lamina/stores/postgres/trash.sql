@@ -1,0 +1,124 @@
+-- name: discard_note
+INSERT INTO trash (tenant, id, workspace, namespace, user_id, agent_id, kind, content_hash, deleted_at)
+SELECT tenant, id, workspace, namespace, user_id, agent_id, 'note', content_hash, %(now)s
+FROM notes WHERE tenant = %(tenant)s AND id = %(id)s
+ON CONFLICT (tenant, id) DO UPDATE SET deleted_at = excluded.deleted_at
+
+-- name: discard_procedure
+INSERT INTO trash (tenant, id, workspace, namespace, user_id, agent_id, kind, content_hash, deleted_at)
+SELECT tenant, id, workspace, namespace, user_id, agent_id, 'procedure', content_hash, %(now)s
+FROM procedures WHERE tenant = %(tenant)s AND id = %(id)s
+ON CONFLICT (tenant, id) DO UPDATE SET deleted_at = excluded.deleted_at
+
+-- name: discard_message
+-- Before it is deleted, with its vectors.
+INSERT INTO trash (tenant, id, workspace, namespace, user_id, agent_id, kind, content_hash, deleted_at, rows)
+SELECT m.tenant, m.id, m.workspace, m.namespace, m.user_id, m.agent_id, 'message', m.content_hash, %(now)s,
+       json_build_object(
+           'messages', json_build_array(row_to_json(m)),
+           'message_chunks', (SELECT coalesce(json_agg(row_to_json(c)), '[]') FROM message_chunks c
+                              WHERE c.message_id = m.id),
+           'compacted_chunks', (SELECT coalesce(json_agg(row_to_json(c)), '[]') FROM compacted_chunks c
+                                WHERE c.message_id = m.id))
+FROM messages m WHERE m.tenant = %(tenant)s AND m.id = %(id)s AND NOT m.is_summary
+ON CONFLICT (tenant, id) DO UPDATE SET deleted_at = excluded.deleted_at, rows = excluded.rows
+
+-- name: discard_document
+INSERT INTO trash (tenant, id, workspace, namespace, user_id, agent_id, kind, content_hash, deleted_at, rows)
+SELECT d.tenant, d.id, d.workspace, d.namespace, d.user_id, d.agent_id, 'document', d.content_hash, %(now)s,
+       json_build_object(
+           'documents', json_build_array(row_to_json(d)),
+           'passages', (SELECT coalesce(json_agg(row_to_json(p) ORDER BY p.position), '[]') FROM passages p
+                        WHERE p.document_id = d.id),
+           'passage_chunks', (SELECT coalesce(json_agg(row_to_json(c)), '[]')
+                              FROM passages p JOIN passage_chunks c ON c.passage_id = p.id
+                              WHERE p.document_id = d.id))
+FROM documents d WHERE d.tenant = %(tenant)s AND d.id = %(id)s
+ON CONFLICT (tenant, id) DO UPDATE SET deleted_at = excluded.deleted_at, rows = excluded.rows
+
+-- name: list_trash
+-- Of a scope: what belongs to its user and to none.
+SELECT id, workspace, namespace, user_id, agent_id, kind, deleted_at FROM trash
+WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namespace)s
+  AND (user_id IS NULL OR user_id = %(user_id)s) AND deleted_at > %(cutoff)s
+ORDER BY deleted_at DESC, id DESC
+LIMIT %(limit)s OFFSET %(offset)s
+
+-- name: find_trash
+SELECT id, workspace, namespace, user_id, agent_id, kind, deleted_at, rows FROM trash
+WHERE tenant = %(tenant)s AND id = %(id)s AND deleted_at > %(cutoff)s
+
+-- name: take_trash
+DELETE FROM trash WHERE tenant = %(tenant)s AND id = %(id)s RETURNING id
+
+-- name: find_discarded
+-- Of exactly this scope, by the hash of the text; of several the one that was deleted last.
+SELECT DISTINCT ON (content_hash) id, content_hash FROM trash
+WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namespace)s AND kind = %(kind)s
+  AND user_id IS NOT DISTINCT FROM %(user_id)s AND content_hash = ANY(%(hashes)s) AND deleted_at > %(cutoff)s
+ORDER BY content_hash, deleted_at DESC
+
+-- name: find_discarded_notes
+-- A note with those that were made from it and were deleted with it.
+WITH RECURSIVE made (id) AS (
+    SELECT %(id)s::uuid
+    UNION
+    SELECT s.note_id FROM made m JOIN note_sources s ON s.source_id = m.id
+)
+SELECT n.id, n.content, n.source, n.user_id, n.event_at
+FROM made m JOIN notes n ON n.id = m.id
+WHERE n.tenant = %(tenant)s AND n.deleted_at IS NOT NULL AND n.merged_into IS NULL
+  AND n.deleted_at = (SELECT deleted_at FROM notes WHERE id = %(id)s)
+ORDER BY n.id
+
+-- name: revive_notes
+-- But for those whose text the scope has again. What would have expired meanwhile stays.
+UPDATE notes n SET deleted_at = NULL, expires_at = CASE WHEN n.expires_at > %(now)s THEN n.expires_at END
+WHERE n.tenant = %(tenant)s AND n.id = ANY(%(ids)s) AND n.deleted_at IS NOT NULL AND n.merged_into IS NULL
+  AND NOT EXISTS (
+      SELECT FROM notes o
+      WHERE (o.tenant, o.workspace, o.namespace, o.content_hash) = (n.tenant, n.workspace, n.namespace, n.content_hash)
+        AND o.user_id IS NOT DISTINCT FROM n.user_id AND o.deleted_at IS NULL)
+RETURNING n.id
+
+-- name: revive_procedure
+UPDATE procedures SET deleted_at = NULL
+WHERE tenant = %(tenant)s AND id = %(id)s AND deleted_at IS NOT NULL
+RETURNING id
+
+-- name: revive_session
+INSERT INTO sessions (tenant, workspace, namespace, session_id, next_position)
+SELECT m.tenant, m.workspace, m.namespace, m.session_id, m.position + 1
+FROM json_populate_recordset(NULL::messages, %(rows)s::json) m
+ON CONFLICT (tenant, workspace, namespace, session_id)
+DO UPDATE SET next_position = greatest(sessions.next_position, excluded.next_position)
+
+-- name: revive_messages
+INSERT INTO messages SELECT * FROM json_populate_recordset(NULL::messages, %(rows)s::json)
+
+-- name: revive_message_chunks
+INSERT INTO message_chunks SELECT * FROM json_populate_recordset(NULL::message_chunks, %(rows)s::json)
+
+-- name: revive_compacted_chunks
+INSERT INTO compacted_chunks SELECT * FROM json_populate_recordset(NULL::compacted_chunks, %(rows)s::json)
+
+-- name: revive_documents
+INSERT INTO documents SELECT * FROM json_populate_recordset(NULL::documents, %(rows)s::json)
+
+-- name: revive_passages
+INSERT INTO passages SELECT * FROM json_populate_recordset(NULL::passages, %(rows)s::json)
+
+-- name: revive_passage_chunks
+INSERT INTO passage_chunks SELECT * FROM json_populate_recordset(NULL::passage_chunks, %(rows)s::json)
+
+-- name: count_ended_trash
+SELECT count(*) AS entries FROM trash WHERE tenant = %(tenant)s AND deleted_at <= %(cutoff)s
+
+-- name: end_trash
+DELETE FROM trash WHERE tenant = %(tenant)s AND deleted_at <= %(cutoff)s
+
+-- name: erase_user_trash
+DELETE FROM trash WHERE tenant = %(tenant)s AND user_id = %(user_id)s
+
+-- name: erase_from_trash
+DELETE FROM trash WHERE tenant = %(tenant)s AND id = ANY(%(ids)s)

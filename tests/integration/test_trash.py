@@ -1,0 +1,190 @@
+"""What was deleted comes back as it was, for a time, and not after an erasure."""
+
+from datetime import timedelta
+from typing import Any
+from uuid import uuid4
+
+import httpx
+import psycopg
+import pytest
+
+from lamina.core.principals import KeyRole
+from lamina.stores.postgres.trash import count_ended_trash, end_trash
+from lamina.wiring.stores import utc_now
+from tests.support.application import Application
+
+WORD = "heliotrope"
+
+
+async def sent(client: httpx.AsyncClient, method: str, path: str, **options: Any) -> Any:
+    answer = await client.request(method, path, **options)
+    assert answer.is_success, answer.text
+    return answer.json() if answer.content else None
+
+
+async def entries(app: Application, **scope: str) -> list[dict[str, Any]]:
+    return list((await sent(app.client(), "GET", "/v1/trash", params=scope))["entries"])
+
+
+async def found(app: Application, query: str, **fields: Any) -> list[str]:
+    await app.indexed()
+    answer = await sent(app.client(), "POST", "/v1/search", json={"query": query, "cache": False, **fields})
+    return [str(hit["id"]) for hit in answer["results"]]
+
+
+async def make(app: Application, kind: str, word: str) -> tuple[str, str]:
+    """Make a memory of a kind; return its id and the path that deletes it."""
+    client = app.client()
+    match kind:
+        case "note":
+            id_ = (await sent(client, "POST", "/v1/notes", json={"content": f"The {word} boat leaks"}))["id"]
+            return id_, f"/v1/notes/{id_}"
+        case "message":
+            message = {"content": f"The {word} boat leaks", "occurred_at": "2026-01-02T03:04:05Z"}
+            body = {"session": word, "messages": [message]}
+            id_ = (await sent(client, "POST", "/v1/turns", json=body))["messages"][0]["id"]
+            return id_, f"/v1/messages/{id_}"
+        case "procedure":
+            body = {"trigger": f"the {word} boat leaks", "action": "caulk it"}
+            id_ = (await sent(client, "POST", "/v1/procedures", json=body))["id"]
+            return id_, f"/v1/procedures/{id_}"
+        case _:
+            body = {"key": word, "content": f"The {word} boat leaks"}
+            id_ = (await sent(client, "POST", "/v1/documents", json=body))["id"]
+            return id_, f"/v1/documents/{id_}"
+
+
+KINDS = ["note", "message", "procedure", "document"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_what_was_deleted_is_listed_and_comes_back_as_it_was(application: Application, kind: str) -> None:
+    word = f"{WORD}{uuid4().hex[:8]}"
+    id_, path = await make(application, kind, word)
+    before = await found(application, f"{word} boat")
+    await sent(application.client(), "DELETE", path)
+    away = await found(application, f"{word} boat")
+    [entry] = [one for one in await entries(application) if one["id"] == id_]
+
+    await sent(application.client(), "POST", f"/v1/trash/{id_}/restore")
+
+    assert before
+    assert before[0] not in away
+    assert (entry["kind"], entry["ends_at"] > entry["deleted_at"]) == (kind, True)
+    assert before[0] in await found(application, f"{word} boat")
+    assert id_ not in {one["id"] for one in await entries(application)}
+    again = await application.client().post(f"/v1/trash/{id_}/restore")
+    assert again.status_code == 404
+    kinds = {event["kind"] for event in await events_of(application, id_)}
+    assert {f"{kind}.deleted", f"{kind}.restored"} <= kinds
+
+
+async def events_of(app: Application, id_: str) -> list[dict[str, Any]]:
+    answer = await sent(app.client(), "GET", "/v1/events", params={"limit": 1000})
+    return [event for event in answer["events"] if id_ in event["ids"]]
+
+
+async def test_the_same_text_written_again_brings_its_note_back(application: Application) -> None:
+    text = f"The {WORD} boat of {uuid4()} leaks in Oslo with Bob Lee"
+    client = application.client()
+    first = await sent(client, "POST", "/v1/notes", json={"content": text, "user": "ann"})
+    await sent(client, "DELETE", f"/v1/notes/{first['id']}")
+
+    other = await sent(client, "POST", "/v1/notes", json={"content": text, "user": "bob"})
+    again = await sent(client, "POST", "/v1/notes", json={"content": text, "user": "ann"})
+
+    assert other["id"] != first["id"]  # Another scope has nothing of it.
+    assert again["id"] == first["id"]
+    assert await entries(application, user="ann") == []
+    assert first["id"] in await found(application, text, user="ann")
+    assert "note.restored" in {event["kind"] for event in await events_of(application, first["id"])}
+
+
+async def test_a_message_comes_back_to_its_place(application: Application) -> None:
+    client, session = application.client(), str(uuid4())
+    messages = [{"content": f"{WORD} {place}", "metadata": {"b": 1, "a": [1.50, None]}} for place in range(3)]
+    said = (await sent(client, "POST", "/v1/turns", json={"session": session, "messages": messages}))["messages"]
+    before = await sent(client, "GET", f"/v1/sessions/{session}/messages")
+    await sent(client, "DELETE", f"/v1/messages/{said[1]['id']}")
+    await sent(client, "POST", "/v1/turns", json={"session": session, "messages": [{"content": "after"}]})
+
+    await sent(client, "POST", f"/v1/trash/{said[1]['id']}/restore")
+
+    after = await sent(client, "GET", f"/v1/sessions/{session}/messages")
+    assert after["messages"][:3] == before["messages"]
+    assert [message["position"] for message in after["messages"]] == [1, 2, 3, 4]
+
+
+async def test_notes_made_from_a_note_come_back_with_it(application: Application) -> None:
+    client = application.client()
+    source = await sent(client, "POST", "/v1/notes", json={"content": f"A source {uuid4()}"})
+    body = {"content": f"A derived one {uuid4()}", "derived_from": [source["id"]]}
+    made = await sent(client, "POST", "/v1/notes", json=body)
+    await sent(client, "DELETE", f"/v1/notes/{source['id']}")
+    assert (await client.get(f"/v1/notes/{made['id']}")).status_code == 404
+
+    await sent(client, "POST", f"/v1/trash/{source['id']}/restore")
+
+    assert (await client.get(f"/v1/notes/{made['id']}")).status_code == 200
+
+
+@pytest.mark.parametrize("kind", ["message", "procedure", "document"])
+async def test_what_the_scope_has_again_is_not_restored_beside_it(application: Application, kind: str) -> None:
+    word = f"{WORD}{uuid4().hex[:8]}"
+    id_, path = await make(application, kind, word)
+    await sent(application.client(), "DELETE", path)
+    await make(application, kind, word)
+
+    answer = await application.client().post(f"/v1/trash/{id_}/restore")
+
+    assert answer.status_code == 409, answer.text
+    assert id_ in {one["id"] for one in await entries(application)}
+
+
+async def test_a_foreign_tenant_sees_and_restores_nothing(application: Application) -> None:
+    id_, path = await make(application, "note", f"{WORD}{uuid4().hex[:8]}")
+    await sent(application.client(), "DELETE", path)
+    other = application.for_tenant(f"other {uuid4()}")
+
+    assert await entries(other) == []
+    assert (await other.client().post(f"/v1/trash/{id_}/restore")).status_code == 404
+    await other.close_clients()
+
+
+@pytest.mark.parametrize("kind", ["note", "message", "document"])
+async def test_an_erasure_empties_the_trash_of_its_user(application: Application, kind: str) -> None:
+    user, client = f"ann {uuid4()}", application.client()
+    word = f"{WORD}{uuid4().hex[:8]}"
+    bodies = {
+        "note": ("/v1/notes", {"content": word}),
+        "message": ("/v1/turns", {"session": word, "messages": [{"content": word}]}),
+        "document": ("/v1/documents", {"content": word}),
+    }
+    path, body = bodies[kind]
+    made = await sent(client, "POST", path, json={**body, "user": user})
+    id_ = made["messages"][0]["id"] if kind == "message" else made["id"]
+    await sent(client, "DELETE", f"/v1/{kind}s/{id_}")
+    assert [one["id"] for one in await entries(application, user=user)] == [id_]
+    admin = application.client(application.new_key(application.tenant, KeyRole.ADMIN))
+
+    erasure = await sent(admin, "DELETE", "/v1/users", params={"user": user})
+
+    assert (erasure["erased"]["trash"] <= 1, erasure["left"]["trash"]) == (True, 0)
+    assert await entries(application, user=user) == []
+    assert (await client.post(f"/v1/trash/{id_}/restore")).status_code == 404
+    with psycopg.connect(application.url) as connection:
+        assert word not in str(connection.execute("SELECT * FROM trash").fetchall())
+
+
+async def test_what_lies_there_for_too_long_ends(application: Application) -> None:
+    id_, path = await make(application, "message", f"{WORD}{uuid4().hex[:8]}")
+    await sent(application.client(), "DELETE", path)
+    with psycopg.connect(application.url) as connection:
+        connection.execute("UPDATE trash SET deleted_at = deleted_at - interval '40 days' WHERE id = %s", [id_])
+
+    assert id_ not in {one["id"] for one in await entries(application)}
+    assert (await application.client().post(f"/v1/trash/{id_}/restore")).status_code == 404
+    pool, tenant = application.pool, application.tenant
+    cutoff = utc_now() - timedelta(days=30)
+    assert await count_ended_trash(pool, tenant, cutoff=cutoff) == 1
+    assert await end_trash(pool, tenant, cutoff=cutoff) == 1
