@@ -34,7 +34,7 @@ from lamina.policies.retention.clusters import EdgePolicy
 from lamina.policies.retention.summary_periods import SummaryPolicy
 from lamina.settings.loading import Settings
 from lamina.stores.postgres.connection import Pool
-from lamina.stores.postgres.events import count_ended_events, end_events
+from lamina.stores.postgres.events import end_events
 from lamina.stores.postgres.generations import active_generation, begin_building
 from lamina.stores.postgres.retention import (
     count_empty_places,
@@ -44,7 +44,7 @@ from lamina.stores.postgres.retention import (
     end_grants,
     end_receipts,
 )
-from lamina.stores.postgres.trash import count_ended_trash, end_trash
+from lamina.stores.postgres.trash import end_trash
 from lamina.stores.postgres.webhooks import WebhookTable
 from lamina.wiring.archives import build_archival
 from lamina.wiring.caches import build_cache_tables, longest_answer
@@ -222,20 +222,19 @@ def _upkeep(settings: Settings, pool: Pool, tools: Tools) -> CacheExpiryJob:  # 
             await count_ended_grants(pool, tenant, cutoff=now - kept),
             await count_ended_receipts(pool, tenant, cutoff=now - receipts_kept),
             await count_empty_places(pool, tenant, cutoff=now - empty),
-            await count_ended_events(pool, tenant, cutoff=now - events_kept),
-            await count_ended_trash(pool, tenant, cutoff=now - trash_kept),
         )
         return sum(counts)
 
     async def purge(now: datetime, tenant: str) -> Mapping[str, int]:
+        # Not counted: they tell of changes, and are none.
+        await end_events(pool, tenant, cutoff=now - events_kept)
+        await WebhookTable(pool).end_letters(tenant)
+        await end_trash(pool, tenant, cutoff=now - trash_kept)
         return {
             **await tables.purge_expired(now, tenant),
             "grants": await end_grants(pool, tenant, cutoff=now - kept),
             "receipts": await end_receipts(pool, tenant, cutoff=now - receipts_kept),
             "places": await end_empty_places(pool, tenant, now=now, cutoff=now - empty),
-            "events": await end_events(pool, tenant, cutoff=now - events_kept),
-            "trash": await end_trash(pool, tenant, cutoff=now - trash_kept),
-            "dead_letters": await WebhookTable(pool).end_letters(tenant),
         }
 
     return CacheExpiryJob(count, purge)

@@ -74,14 +74,6 @@ async def erase_memory_ids(connection: Connection, tenant: str, ids: Sequence[UU
         await connection.execute(QUERIES["erase_memory_ids"], {"tenant": tenant, "ids": list(ids)})
 
 
-async def count_ended_events(pool: Pool, tenant: str, *, cutoff: datetime) -> int:
-    """Count the events of a tenant from before the cutoff."""
-    async with connect(pool) as connection:
-        cursor = await connection.execute(QUERIES["count_ended_events"], {"tenant": tenant, "cutoff": cutoff})
-        row = await cursor.fetchone()
-    return int(row["events"]) if row else 0
-
-
 async def end_events(pool: Pool, tenant: str | None, *, cutoff: datetime) -> int:
     """Delete the events, of a tenant or of all, from before the cutoff; count them."""
     async with connect(pool) as connection:

@@ -31,9 +31,6 @@ SET memory_ids = ARRAY(SELECT i FROM unnest(memory_ids) WITH ORDINALITY AS ids (
                        WHERE i <> ALL(%(ids)s::uuid[]) ORDER BY place)
 WHERE tenant = %(tenant)s AND memory_ids && %(ids)s::uuid[]
 
--- name: count_ended_events
-SELECT count(*) AS events FROM events WHERE tenant = %(tenant)s AND created_at <= %(cutoff)s
-
 -- name: end_events
 DELETE FROM events WHERE (%(tenant)s::text IS NULL OR tenant = %(tenant)s) AND created_at <= %(cutoff)s
 

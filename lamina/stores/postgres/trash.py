@@ -122,14 +122,6 @@ async def erase_user_trash(pool: Pool, tenant: str, user: str) -> int:
         return (await connection.execute(QUERIES["erase_user_trash"], {"tenant": tenant, "user_id": user})).rowcount
 
 
-async def count_ended_trash(pool: Pool, tenant: str, *, cutoff: datetime) -> int:
-    """Count what lies in a tenant's trash since before the cutoff."""
-    async with connect(pool) as connection:
-        cursor = await connection.execute(QUERIES["count_ended_trash"], {"tenant": tenant, "cutoff": cutoff})
-        row = await cursor.fetchone()
-    return int(row["entries"]) if row else 0
-
-
 async def end_trash(pool: Pool, tenant: str, *, cutoff: datetime) -> int:
     """Delete for good what lies in a tenant's trash since before the cutoff; count it."""
     async with connect(pool) as connection:

@@ -111,9 +111,6 @@ INSERT INTO passages SELECT * FROM json_populate_recordset(NULL::passages, %(row
 -- name: revive_passage_chunks
 INSERT INTO passage_chunks SELECT * FROM json_populate_recordset(NULL::passage_chunks, %(rows)s::json)
 
--- name: count_ended_trash
-SELECT count(*) AS entries FROM trash WHERE tenant = %(tenant)s AND deleted_at <= %(cutoff)s
-
 -- name: end_trash
 DELETE FROM trash WHERE tenant = %(tenant)s AND deleted_at <= %(cutoff)s
 
