@@ -19,6 +19,7 @@ from benchmarks import (
     fit_present,
     fit_time,
     freshness,
+    gateway,
     hostile,
     jobs,
     latency,
@@ -41,6 +42,7 @@ app = typer.Typer(
 )
 app.command("retrieval")(retrieval.measure)
 app.command("freshness")(freshness.measure)
+app.command("gateway")(gateway.measure)
 app.command("latency")(latency.measure)
 app.command("peers")(peers.measure)
 app.command("overload")(overload.measure)

@@ -63,10 +63,12 @@ from lamina.settings.writing import (
 
 ENV_PREFIX = "LAMINA_"
 
-# Read by the CLI, by clients and by tests, and set in processes that Lamina starts.
+# Read by the CLI, by clients, by tests and benchmarks, and set in processes that Lamina starts.
 OTHER_VARIABLES = (
     "LAMINA_CONFIG",
+    "LAMINA_DATA_SETS",
     "LAMINA_DEBUG",
+    "LAMINA_LOCOMO",
     "LAMINA_URL",
     "LAMINA_API_KEY",
     "LAMINA_TEST_",

@@ -1,4 +1,5 @@
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,8 @@ from lamina.settings.models import HashingSettings, SentenceTransformersSettings
 from lamina.settings.stores import EmbeddedPostgresSettings, Neo4jServerSettings, PostgresServerSettings
 from tests.support.configuration import REFERENCE, reference
 
-LOCAL = Path(__file__).parents[2] / "configs" / "local.yaml"
+ROOT = Path(__file__).resolve().parents[2]
+LOCAL = ROOT / "configs" / "local.yaml"
 
 
 @pytest.fixture(autouse=True)
@@ -100,6 +102,16 @@ def test_another_kind_is_chosen_by_name(environment: pytest.MonkeyPatch) -> None
     settings = load_settings(LOCAL)
 
     assert settings.postgres == PostgresServerSettings(url="postgresql://localhost/lamina")
+
+
+def test_a_variable_that_a_command_reads_stops_no_service_that_it_starts(environment: pytest.MonkeyPatch) -> None:
+    texts = [path.read_text() for folder in ("lamina", "benchmarks") for path in (ROOT / folder).rglob("*.py")]
+    names = {name for text in texts for name in re.findall(r'envvar="(\w+)"', text)}
+    for name in names - {"LAMINA_CONFIG"}:
+        environment.setenv(name, "x")
+
+    assert len(names) > 3
+    assert load_settings(LOCAL)
 
 
 @pytest.mark.parametrize(
