@@ -86,6 +86,13 @@ class SearchSettings(Section):
     diversity_variants: int = Field(
         3, ge=1, description="Most alike hits that keep their places, since they differ in a number, name or negation."
     )
+    note_decay: float = Field(
+        0.0,
+        ge=0,
+        le=1,
+        description="Share of its score that a note loses once its weight has decayed to nothing, after some 15 idle "
+        "days; with 0 decay keeps notes out of contexts alone (`context.min_weight`).",
+    )
     present_order: bool = Field(
         default=True,
         description="The first hits for a question about the present are ordered: statements that hold come before "

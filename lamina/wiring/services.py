@@ -271,6 +271,7 @@ def ranking_policy(limits: SearchSettings) -> RankingPolicy:
         ),
         diversity=DiversityPolicy(limits.diversity_jaccard, limits.diversity_variants),
         present_order=limits.present_order,
+        note_decay=limits.note_decay,
         rrf_covered=FITTED_COVERS if limits.session_ranking == "fitted" else {},
     )
 

@@ -1,6 +1,6 @@
 """Fuse rankings by the method that a call asks for."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, assert_never
@@ -12,6 +12,7 @@ from lamina.policies.ranking.composite import CompositePolicy, fuse_by_composite
 from lamina.policies.ranking.diversity import DiversityPolicy
 from lamina.policies.ranking.reciprocal_rank import fuse_by_plain_reciprocal_rank, fuse_by_reciprocal_rank
 from lamina.policies.ranking.weighted import WeightedPolicy, fuse_by_figures, fuse_by_min_max
+from lamina.policies.retention.decay import note_weight
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +28,7 @@ class RankingPolicy:
         composite: The numbers of the composite relevance.
         diversity: When hits are alike.
         present_order: Whether statements that compete are ordered for questions about the present.
+        note_decay: Share of its score that a note loses once its weight has decayed to nothing.
     """
 
     rrf_k: int
@@ -37,6 +39,7 @@ class RankingPolicy:
     diversity: DiversityPolicy
     present_order: bool = True
     rrf_covered: Mapping[Source, frozenset[Source]] = field(default_factory=dict)
+    note_decay: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +67,29 @@ class FusionOptions:
 
 def fuse(rankings: Mapping[Source, Ranking], options: FusionOptions, policy: RankingPolicy) -> tuple[RankedHit, ...]:
     """Return every memory once, best first, scored 0..1; a source of weight 0 counts as one that was not asked."""
+    hits = _fuse(rankings, options, policy)
+    return _lower_idle_notes(hits, policy.note_decay, options.now) if policy.note_decay else hits
+
+
+def _lower_idle_notes(hits: Sequence[RankedHit], share: float, now: datetime) -> tuple[RankedHit, ...]:
+    """Return the hits in the order of scores from which notes have lost a share by their idle days.
+
+    Args:
+        hits: Best first.
+        share: Share of its score that a note of weight 0 loses.
+        now: The moment from which days are counted, in UTC.
+    """
+
+    def lowered(hit: RankedHit) -> RankedHit:
+        last = hit.memory.last_hit_at
+        if hit.memory.tier is not Tier.NOTES or last is None:
+            return hit
+        return replace(hit, score=hit.score * (1 - share * (1 - note_weight(now - last))))
+
+    return tuple(sorted(map(lowered, hits), key=lambda hit: -hit.score))
+
+
+def _fuse(rankings: Mapping[Source, Ranking], options: FusionOptions, policy: RankingPolicy) -> tuple[RankedHit, ...]:
     weights = source_weights(options.weights)
     rankings = {source: ranking for source, ranking in rankings.items() if weights[source]}
     match options.method:
