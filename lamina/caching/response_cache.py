@@ -287,6 +287,11 @@ class ResponseCache:
         exact = await self._read_exact(asked)
         if exact.agent_state is None:
             return await self._first_miss(asked)
+        if not exact.has_any:
+            # Its last response has ended: the next lookup costs neither an embedding nor a search.
+            ended = RespondingAgents(asked.question.space, (asked.question.agent,), has_ended=True)
+            await self._caches.tell(ended)
+            return await self._read(asked, None, exact.agent_state)
         candidates = await self._candidates(asked, exact.candidate)
         text, now = asked.question.text, asked.now
         chosen = best_response(candidates, text, now, self._policy, self._is_same_question)

@@ -100,8 +100,10 @@ class RespondingAgents:
         space: Where.
         agents: Who.
         is_all: Whether no other agent there has any; otherwise these are added to the list.
+        has_ended: Whether their last response has ended; then these leave the list.
     """
 
     space: Space
     agents: Sequence[str]
     is_all: bool = False
+    has_ended: bool = False

@@ -533,6 +533,37 @@ async def test_a_shard_that_does_not_know_learns_all_agents_with_one_lookup(appl
         assert (await after.cache.lookup(after.question())).state is LookupState.HIT
 
 
+async def test_an_agent_leaves_the_filter_when_its_last_response_ends(
+    application: Application, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lamina.policies.caching.shard.RECENT_S", 0.0)
+    async with running(application) as kit:
+        await kit.cache.lookup(kit.question())  # The shard learns that nobody has any.
+        await kit.cache.put(kit.question(), "in trees")
+        found = await kit.cache.lookup(kit.question())
+        await kit.note("The heron moved to the reeds")
+        ended = await kit.cache.lookup(kit.question())
+        kit.embedder.state = "down"
+        hits = kit.counts(Layer.AGENTS).hits
+        spared = await kit.cache.lookup(kit.question(text="where do herons live"))
+        spared_hits = kit.counts(Layer.AGENTS).hits - hits
+        kit.embedder.state = "up"
+        put = await kit.cache.put(kit.question(), "in reeds", spared.epoch)
+
+        assert (found.state, ended.state, spared.state) == (LookupState.HIT, LookupState.MISS, LookupState.MISS)
+        assert spared_hits == 1
+        assert put.id is not None
+        assert (await kit.cache.lookup(kit.question())).response == "in reeds"
+
+
+async def test_of_a_workspace_those_agents_are_listed_whose_responses_no_write_has_ended(kit: Kit) -> None:
+    await kit.cache.put(kit.question(), "in trees")
+    await kit.cache.put(kit.question(agent="bob"), "in trees")
+    await kit.note("The heron moved to the reeds", agent="ann")
+
+    assert await kit.store.agents(kit.application.tenant, "w", 10) == ["bob"]
+
+
 @pytest.mark.parametrize("is_on", [True, False])
 async def test_what_agents_there_are_is_asked_for_beside_the_answer_and_seldom(
     application: Application, *, is_on: bool

@@ -160,6 +160,25 @@ def test_an_agent_told_of_while_the_list_was_read_stays_on_it_and_old_ones_leave
     assert [has(shard, agent, RECENT_S + 1) for agent in ("old", "just now", "ann")] == [False, True, True]
 
 
+def test_an_agent_whose_last_response_has_ended_leaves_the_list_unless_it_was_added_lately() -> None:
+    ended = ShardUpdate(agents=[RespondingAgents(HERE, ("ann", "bob"), has_ended=True)])
+    shard = Shard(LIMITS)
+    shard.keep(told("ann", "eve", is_all=True), 0.0)
+    shard.keep(told("bob"), 5.0)
+
+    shard.keep(ended, RECENT_S + 1)
+
+    assert [has(shard, agent, RECENT_S + 1) for agent in ("ann", "bob", "eve")] == [False, True, True]
+
+
+def test_the_end_of_a_response_completes_no_list() -> None:
+    shard = Shard(LIMITS)
+
+    shard.keep(ShardUpdate(agents=[RespondingAgents(HERE, ("ann",), has_ended=True)]), 0.0)
+
+    assert has(shard, "ann", 1.0) is None
+
+
 def test_too_many_agents_are_not_remembered_as_complete() -> None:
     shard = Shard(LIMITS)
 

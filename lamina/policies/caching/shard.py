@@ -141,6 +141,12 @@ class AgentList:
 
         A complete list replaces all but the latest agents: those that were added while it was read are not on it.
         """
+        if added.has_ended:
+            # One that was added lately may have a response that is newer than the news of its end.
+            left = {
+                agent: at for agent, at in self.added_at.items() if agent not in added.agents or now - at < RECENT_S
+            }
+            return type(self)(left, self.complete_until)
         latest = {agent: at for agent, at in self.added_at.items() if not added.is_all or now - at < RECENT_S}
         agents = {**latest, **dict.fromkeys(added.agents, now)}
         if len(agents) > MAX_AGENTS:

@@ -76,10 +76,12 @@ class ExactMatch:
     Args:
         agent_state: ``None`` if the agent never put a response.
         candidate: The response, fresh or stale.
+        has_any: Whether the agent has any current response.
     """
 
     agent_state: AgentState | None = None
     candidate: ResponseCandidate | None = None
+    has_any: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +118,9 @@ class Responses:
         if row is None:
             return ExactMatch()
         return ExactMatch(
-            _agent_state(row), None if row["id"] is None else _candidate(row, similarity=1.0, is_exact=True)
+            _agent_state(row),
+            None if row["id"] is None else _candidate(row, similarity=1.0, is_exact=True),
+            has_any=row["has_any"],
         )
 
     async def near(self, request: DigestedQuestion, embedding: bytes, now: datetime) -> list[ResponseCandidate]:

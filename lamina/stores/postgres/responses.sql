@@ -2,7 +2,13 @@
 -- The state of an agent, and its current response to exactly this request, if there is one.
 SELECT a.epoch AS agent_epoch, w.epoch AS workspace_epoch, w.writes AS workspace_writes,
        a.prompt_version, a.lookups, a.hits,
-       r.id, r.query, r.created_at, r.expires_at, r.is_verified
+       r.id, r.query, r.created_at, r.expires_at, r.is_verified,
+       r.id IS NOT NULL OR EXISTS (
+           SELECT FROM responses o
+           WHERE (o.tenant, o.workspace, o.agent) = (a.tenant, a.workspace, a.agent) AND o.agent_epoch = a.epoch
+             AND o.expires_at > %(cutoff)s
+             AND CASE WHEN %(by_workspace)s THEN o.workspace_writes = w.writes ELSE o.workspace_epoch = w.epoch END
+       ) AS has_any
 FROM response_agents a
 JOIN response_agents w ON w.tenant = a.tenant AND w.workspace = a.workspace AND w.agent = ''
 LEFT JOIN responses r
@@ -38,7 +44,11 @@ WHERE id = %(id)s AND tenant = %(tenant)s AND workspace = %(workspace)s
   AND (lease_until IS NULL OR lease_until <= %(now)s)
 
 -- name: list_response_agents
-SELECT agent FROM response_agents WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND agent <> ''
+-- Those with a response that no write has ended; one that expired ends with the next lookup.
+SELECT a.agent FROM response_agents a
+WHERE a.tenant = %(tenant)s AND a.workspace = %(workspace)s AND a.agent <> ''
+  AND EXISTS (SELECT FROM responses r WHERE (r.tenant, r.workspace, r.agent) = (a.tenant, a.workspace, a.agent)
+                AND r.agent_epoch = a.epoch)
 LIMIT %(limit)s
 
 -- name: insert_response
