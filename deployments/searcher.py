@@ -4,26 +4,29 @@ import asyncio
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from actors.instruments import replica_meter, watch
 from deployments.loopback import listen_on_loopback
 from deployments.scaling import Work
 from deployments.threads import take_short_turns
-from lamina.aio.probing import states_of
+from lamina.aio.probing import Probe, states_of
 from lamina.core.erasures import Remnant
 from lamina.core.links import FollowedLink, Frontier
-from lamina.core.ports import Change, Projection, Rebuildable
+from lamina.core.ports import Change, Identified, Projection, Rebuildable
 from lamina.core.queries import Failure, Query, Ranking
-from lamina.core.tiers import ProjectionName, Source, TierName
+from lamina.core.tiers import PROJECTIONS, ProjectionName, Source, TierName
 from lamina.errors import Unavailable
 from lamina.private_files import deny_others
 from lamina.projections.audit import Drift, audit
+from lamina.projections.lost_data import FILLING, StoreWatch
 from lamina.projections.ownership import claim_installation, claim_projection
 from lamina.settings.loading import Settings
+from lamina.stores.postgres.builds import read_installation
 from lamina.stores.postgres.connection import Pool
 from lamina.stores.postgres.generations import Generation
-from lamina.stores.postgres.outbox import Outbox
+from lamina.stores.postgres.outbox import Outbox, enqueue_all
 from lamina.wiring.stores import build_pool, postgres_url
 from lamina.wiring.tiers import build_tier
 
@@ -69,6 +72,13 @@ class SearcherDeployment:
             connect = self._parts.connect[projection]
             claim_installation(settings, postgres_url(settings), projection, generation, connect, is_new=is_new)
             claim_projection(settings, postgres_url(settings), projection, generation, is_new=is_new)
+        url = postgres_url(settings)
+        installation = read_installation(url)
+        self._watches = {
+            name: StoreWatch(name, kept.store, installation, partial(enqueue_all, url, name), self._outbox)
+            for name, kept in self._parts.projections.items()
+            if isinstance(kept.store, Identified)
+        }
 
     async def search_many(self, queries: Sequence[Query]) -> list[Mapping[Source, Ranking | Failure]]:
         """Return every source's ranking or failure, for each query."""
@@ -76,8 +86,13 @@ class SearcherDeployment:
 
     async def search(self, query: Query) -> Mapping[Source, Ranking | Failure]:
         """Return every source's ranking or failure."""
+        for watch_of_store in self._watches.values():
+            watch_of_store.glance()
         with self._work.counted(1):
-            return await self._parts.searcher.search(self._comparable(query))
+            outcomes = await self._parts.searcher.search(self._comparable(query))
+        filling = [name for name, watched in self._watches.items() if watched.is_filling]
+        # What it has by now may be a tenth of what it had: an answer that does not say so misleads.
+        return {**outcomes, **{PROJECTIONS[name].source: Failure(FILLING) for name in filling}}
 
     def _comparable(self, query: Query) -> Query:
         """Return the query, without a vector that the indexes cannot compare with theirs: then words alone must do.
@@ -131,7 +146,13 @@ class SearcherDeployment:
 
     async def probe_stores(self) -> dict[str, str]:
         """Return the state of each projection's store."""
-        return await states_of(self._parts.probes, STORE_DEADLINE_S)
+        probes: dict[str, Probe] = {name: partial(self._probe_store, name) for name in self._parts.projections}
+        return await states_of(probes, STORE_DEADLINE_S)
+
+    async def _probe_store(self, projection: ProjectionName) -> None:
+        await self._parts.probes[projection]()
+        if projection in self._watches:
+            await self._watches[projection].look()
 
     async def ping(self) -> None:
         """Return at once."""

@@ -76,11 +76,13 @@ class ProjectionSpec:
 
     Args:
         store: Section of the settings that chooses its store.
+        source: The ranking that is made from it.
         has_vectors: Whether its index holds vectors beside words.
         by_session: Whether its index can be narrowed to a session.
     """
 
     store: StoreSection
+    source: Source
     has_vectors: bool = True
     by_session: bool = False
 
@@ -128,7 +130,7 @@ _SPECS = (
         },
         tables=("messages",),
         embedded=("messages",),
-        projections={"messages": ProjectionSpec("hybrid", has_vectors=False, by_session=True)},
+        projections={"messages": ProjectionSpec("hybrid", Source.SESSION_WORDS, has_vectors=False, by_session=True)},
         is_linked=True,
     ),
     TierSpec(
@@ -141,7 +143,10 @@ _SPECS = (
         },
         tables=("notes",),
         embedded=("notes",),
-        projections={"notes": ProjectionSpec("hybrid"), "cold": ProjectionSpec("vectors")},
+        projections={
+            "notes": ProjectionSpec("hybrid", Source.NOTES_HYBRID),
+            "cold": ProjectionSpec("vectors", Source.NOTES_COLD),
+        },
         segment=Segment.NOTES,
         is_linked=True,
     ),
@@ -151,7 +156,7 @@ _SPECS = (
         sources={Source.GRAPH: SourceSpec(frozenset({Modality.GRAPH}))},
         tables=("entities", "edges"),
         embedded=("entities",),
-        projections={"graph": ProjectionSpec("graph", has_vectors=False)},
+        projections={"graph": ProjectionSpec("graph", Source.GRAPH, has_vectors=False)},
         segment=Segment.GRAPH,
     ),
     TierSpec(
@@ -168,7 +173,7 @@ _SPECS = (
         sources={Source.DOCUMENTS: SourceSpec(_WORDS | _VECTORS)},
         tables=("documents",),
         embedded=("passages",),
-        projections={"documents": ProjectionSpec("hybrid")},
+        projections={"documents": ProjectionSpec("hybrid", Source.DOCUMENTS)},
         segment=Segment.DOCUMENTS,
         is_linked=True,
     ),

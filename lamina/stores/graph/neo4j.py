@@ -174,8 +174,9 @@ class Neo4jEngine:
             async with deadline(PART, deadline_s):
                 yield
         except (Neo4jError, DriverError, OSError) as error:
-            # A server that was started again has planned nothing; one that answers with an error has.
-            self._is_planned = self._is_planned and isinstance(error, Neo4jError)
+            # A server that was started again has planned nothing, and may be empty; one that answers has not gone.
+            if not isinstance(error, Neo4jError):
+                self._is_planned = self._is_indexed = False
             raise refusal(error, self._settings) or Unavailable(PART, f"{type(error).__name__}: {error}") from error
 
 

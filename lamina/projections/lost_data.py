@@ -1,0 +1,83 @@
+"""A server that comes back without its data is noticed by the identity that it lost, and filled again."""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from lamina.core.ports import Identified
+from lamina.core.tiers import ProjectionName
+from lamina.errors import Misconfigured, Unavailable
+from lamina.stores.postgres.outbox import Outbox
+
+logger = logging.getLogger(__name__)
+LOOK_EVERY_S = 5.0
+FILLING = "its server came back without its data, which is being filled in again"
+
+
+@dataclass
+class StoreWatch:
+    """Looks now and then whether a store still has its identity.
+
+    Args:
+        projection: Its projection.
+        store: The store.
+        installation: The identity that it should have.
+        fill: Has everything taken over again; blocks.
+        outbox: Tells how far that is.
+    """
+
+    projection: ProjectionName
+    store: Identified
+    installation: str
+    fill: Callable[[], object]
+    outbox: Outbox
+    looked_at: float = -LOOK_EVERY_S
+    filled_since: float | None = None
+    looking: "asyncio.Task[None] | None" = None
+
+    @property
+    def is_filling(self) -> bool:
+        """Whether the store lacks what it had."""
+        return self.filled_since is not None
+
+    def glance(self) -> None:
+        """Look in the background, unless it was done a moment ago; needs a running event loop."""
+        if time.monotonic() - self.looked_at < LOOK_EVERY_S or (self.looking and not self.looking.done()):
+            return
+        self.looked_at = time.monotonic()
+        self.looking = asyncio.create_task(self._glance())
+
+    async def look(self) -> None:
+        """Return if the store has what it had; have it filled again if it lost it.
+
+        Raises:
+            Unavailable: If it does not answer, or is being filled again.
+            Misconfigured: If it belongs to another installation by now.
+        """
+        found = await self.store.installation()
+        if found is None:
+            logger.warning("%s: %s", self.projection, FILLING)
+            self.filled_since = time.monotonic()
+            # In this order: a crash in between repeats both.
+            await asyncio.to_thread(self.fill)
+            await self.store.belong_to(self.installation)
+            self.filled_since = time.monotonic()
+        elif found != self.installation:
+            what = f"the store of {self.projection} belongs to the installation {found} now"
+            raise Misconfigured(what, "start this service again, which says what separates them")
+        if self.filled_since is not None and not await self._is_full(self.filled_since):
+            raise Unavailable(self.projection, FILLING)
+        self.filled_since = None
+
+    async def _glance(self) -> None:
+        try:
+            await self.look()
+        except Exception as error:  # noqa: BLE001 - what does not answer fails in the searches
+            logger.info("%s: %s", self.projection, error)
+
+    async def _is_full(self, since: float) -> bool:
+        """Report whether every change that waits came after those of the filling."""
+        lag = (await self.outbox.lag())[self.projection]
+        return not lag.pending or lag.oldest_s < time.monotonic() - since
