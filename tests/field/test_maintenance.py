@@ -59,11 +59,13 @@ OWNED = {
     "edge_replacements": "edge_id IN (SELECT id FROM edges WHERE tenant = %(tenant)s)",
     "entity_embeddings": "entity_id IN (SELECT id FROM entities WHERE tenant = %(tenant)s)",
     "entity_witnesses": "entity_id IN (SELECT id FROM entities WHERE tenant = %(tenant)s)",
+    "file_versions": "document_id IN (SELECT id FROM documents WHERE tenant = %(tenant)s)",
     "note_sources": "note_id IN (SELECT id FROM notes WHERE tenant = %(tenant)s)",
     "note_versions": "note_id IN (SELECT id FROM notes WHERE tenant = %(tenant)s)",
     "procedure_embeddings": "procedure_id IN (SELECT id FROM procedures WHERE tenant = %(tenant)s)",
     "procedure_outcomes": "procedure_id IN (SELECT id FROM procedures WHERE tenant = %(tenant)s)",
     "procedure_witnesses": "procedure_id IN (SELECT id FROM procedures WHERE tenant = %(tenant)s)",
+    "webhook_dead_letters": "webhook_id IN (SELECT id FROM webhooks WHERE tenant = %(tenant)s)",
 }
 
 
