@@ -118,6 +118,7 @@ class Stage:
             clock=lambda: at,
             embed_deadline_s=60,
             metadata_limit=used.metadata_limit,
+            learning=used._learning,
         )
 
     async def ask(self, text: str, *, limit: int = 10, filters: Filters | None = None, **ids: Any) -> Ranking:

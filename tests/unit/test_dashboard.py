@@ -241,6 +241,7 @@ def test_the_rows_go_from_what_callers_see_to_what_runs_below() -> None:
     assert rows == [
         "Overview",
         "Searches",
+        "Agents",
         "Sources",
         "Embedder",
         "Writes and indexer",
