@@ -172,6 +172,10 @@ async def test_a_run_on_one_workspace_leaves_the_rows_of_the_tenants_other_one_u
 FEW, MANY, ROWS_OF_EACH = 500, 5_000, 4
 FILLS = (
     """
+    INSERT INTO workspace_settings (tenant, workspace, settings, updated_at)
+    SELECT 'tenant ' || t, 'w', '{"limit": 5}', now() FROM generate_series(%(first)s::int, %(last)s::int) AS t
+    """,
+    """
     INSERT INTO epochs (tenant, workspace, namespace)
     SELECT 'tenant ' || t, 'w', 'default' FROM generate_series(%(first)s::int, %(last)s::int) AS t
     """,
