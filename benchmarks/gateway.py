@@ -45,7 +45,7 @@ def measure(
     ] = DATA_SETS / "locomo",
     questions: Annotated[int, typer.Option(min=10, help="How many questions are asked in each way.")] = 60,
 ) -> None:
-    """Measure what the gateway adds to a call of a model."""
+    """Measure the time that the gateway adds to a call of a model."""
     data = locomo.load(locomo.Options(folder, "", 1))  # A wrong folder shows before anything is started.
     (port,) = free_ports(1)
     upstream = f"http://127.0.0.1:{port}/v1"

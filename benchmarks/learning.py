@@ -1,4 +1,4 @@
-"""Procedures learnt from real agent runs: what the earlier trials of tasks teach, and whether the later trial finds it.
+"""Procedures learnt from real agent runs: earlier trials of tasks teach them, and the later trial asks for them.
 
 Each task was run in four trials. The first three teach, one after the other, as turns with tool calls and an outcome,
 each followed by the job `learning`; the last asks. Nobody states or confirms a procedure: those are active that enough

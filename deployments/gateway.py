@@ -237,7 +237,7 @@ class _Gateway:
         return self._http
 
     async def _remember(self, exchange: _Exchange, passing: "_Passing", begun: float) -> None:
-        """Record a turn whose answer came whole; what fails is logged, since its client has its answer already."""
+        """Record a turn whose answer came whole; failures are logged, since its client has its answer already."""
         answer = passing.answer()
         if answer is None:
             return

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 PATH = "/mcp"
 BODY_MIB = 1
-"""Most of a body: what a model writes in one call. The SDK reads it in the loop that serves everybody."""
+"""Most of a body, which a model writes in one call. The SDK reads it in the loop that serves everybody."""
 _READING = frozenset({"resources/list", "resources/read", "prompts/get"})
 
 
@@ -116,7 +116,7 @@ class _McpEndpoint:
 
 
 def _host_name(url: str) -> str:
-    """Return the name or address of a URL in lower case, without its port; nothing for what is no URL."""
+    """Return the name or address of a URL in lower case, without its port; nothing if it is no URL."""
     try:
         parts = urlsplit(url)
         parts.port  # noqa: B018 - raises for what is no number
@@ -126,7 +126,7 @@ def _host_name(url: str) -> str:
 
 
 def needed_verb(body: bytes) -> Verb | None:
-    """Return what a request of the protocol needs to be allowed; ``None`` if nothing, or if it is none."""
+    """Return the verb that a request of the protocol needs; ``None`` if it needs none, or is no such request."""
     from lamina.client.mcp.tools import BY_NAME  # noqa: PLC0415 - with the first request of a token
 
     try:

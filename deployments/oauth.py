@@ -39,7 +39,7 @@ async def answer_metadata(request: Request) -> Response:
 
 
 def challenge(error: LaminaError, settings: JwtSettings) -> str:
-    """Return the challenge of a refusal: what is wrong, with which scopes to come back, and where to get a token."""
+    """Return the challenge of a refusal: the reason, the scopes to come back with, and where to get a token."""
     from_whom = f'resource_metadata="{metadata_url(settings)}"'
     match error:
         case InsufficientScope(scopes=scopes):

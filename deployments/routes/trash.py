@@ -1,4 +1,4 @@
-"""The trash: what was deleted, and bring it back."""
+"""The trash: list deleted memories, and bring them back."""
 
 from datetime import timedelta
 from uuid import UUID
@@ -22,7 +22,7 @@ router = APIRouter(prefix="/v1/trash", tags=["write"], route_class=JsonRoute)
 async def list_trash(
     services: ServicesDep, principal: PrincipalDep, ids: ScopeDep, limit: PageLimit = 100, offset: PageOffset = 0
 ) -> TrashOut:
-    """List what was deleted in a scope and can be brought back, the last first."""
+    """List the deleted memories of a scope that can be brought back, the last first."""
     found = await services.restorer.page(ids.scope(principal.tenant), limit=limit, offset=offset)
     return TrashOut.from_entries(found, _kept(services))
 

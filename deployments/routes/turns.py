@@ -27,7 +27,7 @@ router = APIRouter(prefix="/v1", tags=["write"], route_class=JsonRoute)
 @router.post("/turns", openapi_extra=body_of(mib=32))
 @allow(Access(Verb.WRITE, OWN_MEMORIES))
 async def record_turn(body: TurnIn, services: ServicesDep, principal: PrincipalDep, write_key: WriteKeyDep) -> TurnOut:
-    """Hand over the messages of a turn, and what an agent did in it; they are durable when the answer comes.
+    """Hand over the messages of a turn and the work of its agent; they are durable when the answer comes.
 
     The messages are stored with their vectors, and what they teach (notes, profile facts) with
     them, in one transaction. Search finds them by meaning at once, by words within milliseconds.

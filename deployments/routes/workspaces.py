@@ -36,7 +36,7 @@ async def get_workspace_settings(
 async def put_workspace_settings(
     body: WorkspaceSettingsIn, services: ServicesDep, principal: PrincipalDep, workspace: WorkspaceName
 ) -> WorkspaceSettingsOut:
-    """Set what holds in a workspace for requests and agents that say nothing else. Needs an admin's key."""
+    """Set a workspace's defaults for requests and agents that say nothing else. Needs an admin's key."""
     name = clean_id(workspace, "workspace")
     settings = body.settings()
     if not searched_tiers(settings.tiers or SEARCHED_TIERS, settings.weights):

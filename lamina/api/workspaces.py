@@ -13,7 +13,7 @@ from lamina.core.workspace_settings import MAX_RETENTION_DAYS, SessionScope, Wor
 
 
 class WorkspaceSettingsIn(Strict):
-    """Settings of a workspace; they replace those before, and what is left out is the installation's."""
+    """Settings of a workspace; they replace those before, and those left out are the installation's."""
 
     tiers: list[TierName] = Field(
         ABSENT, min_length=1, max_length=MAX_TIERS, description="Tiers that are searched. Default: all."

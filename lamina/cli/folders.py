@@ -66,7 +66,7 @@ def watch_folder(
     url: UrlOption = None,
     key: KeyOption = None,
 ) -> None:
-    """Mirror a folder's text files into a workspace, and go on until Ctrl-C; what is removed here is removed there."""
+    """Mirror a folder's text files into a workspace, removals too, and go on until Ctrl-C."""
     rules = FolderRules((*IGNORED, *(ignore or ())), tuple(always or ()), max_bytes)
     ids = {"workspace": workspace, "namespace": namespace, "user": user}
     scope = {name: id_ for name, id_ in ids.items() if id_ is not None}

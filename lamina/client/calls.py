@@ -319,7 +319,7 @@ class Calls(ABC, Generic[Answer, Done]):
         return self._get("/v1/events", _given(after=after, limit=limit, **chosen))
 
     def trash(self, *, limit: int = 100, **scope: Any) -> Answer:
-        """List what was deleted in a scope and can be brought back (`GET /v1/trash`)."""
+        """List the deleted memories of a scope that can be brought back (`GET /v1/trash`)."""
         return self._get("/v1/trash", self._in_scope(scope, limit=limit))
 
     def restore(self, id_: str) -> Answer:

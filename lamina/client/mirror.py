@@ -1,4 +1,4 @@
-"""Mirror a folder into the files of a workspace: what is there is sent, what is there no more is removed."""
+"""Mirror a folder into the files of a workspace: changed files are sent, missing ones removed."""
 
 import fnmatch
 import hashlib
@@ -133,7 +133,7 @@ def _shown(name: str) -> str:
 def _look_at(
     entry: "os.DirEntry[str]", raw: str, root: Path, rules: FolderRules
 ) -> tuple[str, tuple[Path, Print]] | str | None:
-    """Return a file with its path, the reason why it cannot be mirrored, or ``None`` for what is no file."""
+    """Return a file with its path, the reason why it cannot be mirrored, or ``None`` if it is no file."""
     try:
         place = Path(os.path.realpath(entry.path)) if entry.is_symlink() else Path(entry.path)
         if not place.is_relative_to(root):
@@ -245,7 +245,7 @@ class FolderMirror:
         self._remote = found
 
     def sync(self, stopped: Callable[[], bool] = lambda: False) -> Synced:
-        """Send what differs, and remove what is gone; nothing is sent of a file that the workspace has already.
+        """Send the files that differ, and remove those that are gone; none is sent that the workspace has already.
 
         Args:
             stopped: Asked before each file; the round ends early once it is true.

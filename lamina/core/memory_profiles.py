@@ -100,7 +100,7 @@ PREFERENCES = tuple(field.name for field in fields(SearchPreferences))
 
 @dataclass(frozen=True, slots=True)
 class SearchDefaults:
-    """Values for a request where neither it nor a profile names one; what is older than ``ttl_days`` is left out."""
+    """Values for a request where neither it nor a profile names one; memories older than ``ttl_days`` are left out."""
 
     tiers: tuple[Tier, ...]
     limit: int

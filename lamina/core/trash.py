@@ -1,4 +1,4 @@
-"""The trash: what was deleted by a call, for as long as it can be brought back."""
+"""The trash: memories that a call deleted, for as long as they can be brought back."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

@@ -65,7 +65,7 @@ class Restorer:
         self._deadline_s = deadline_s
 
     async def page(self, scope: Scope, *, limit: int, offset: int) -> list[Discarded]:
-        """Return what was deleted in a scope and can be brought back, the last first."""
+        """Return the deleted memories of a scope that can be brought back, the last first."""
         return await self._trash.page(scope, cutoff=self._policy.cutoff(self._clock()), limit=limit, offset=offset)
 
     async def restore(self, tenant: str, id_: UUID) -> Discarded:

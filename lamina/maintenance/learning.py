@@ -93,7 +93,7 @@ class LearningJob:
         self._page_runs = page_runs
 
     async def decide(self, area: Area, after: PageCursor, moment: datetime) -> Page[LearningPlan]:  # noqa: ARG002 - in their order
-        """Read one page of runs, and compare them with what was learnt before."""
+        """Read one page of runs, and compare them with the procedures learnt before."""
         rows = await find_runs(self._pool, area, after=after, limit=self._page_runs)
         if not rows:
             return Page(None)

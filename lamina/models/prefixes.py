@@ -1,4 +1,4 @@
-"""Texts that a model wants before questions, and before what is written."""
+"""Texts that a model wants before questions, and before the texts it embeds to be found."""
 
 import json
 from dataclasses import dataclass

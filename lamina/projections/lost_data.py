@@ -39,7 +39,7 @@ class StoreWatch:
 
     @property
     def is_filling(self) -> bool:
-        """Whether the store lacks what it had."""
+        """Whether the store has lost its data."""
         return self.filled_since is not None
 
     def glance(self) -> None:
@@ -50,7 +50,7 @@ class StoreWatch:
         self.looking = asyncio.create_task(self._glance())
 
     async def look(self) -> None:
-        """Return if the store has what it had; have it filled again if it lost it.
+        """Return if the store has its data; have it filled again if it lost them.
 
         Raises:
             Unavailable: If it does not answer, or is being filled again.

@@ -106,7 +106,7 @@ class WebhookDelivery:
         return len(found)
 
     async def _serve(self, webhook: Webhook, claim: UUID) -> None:
-        """Send a webhook what it is to get now, and release it."""
+        """Send a webhook its due events, and release it."""
         try:
             await self._send_letters(webhook, claim)
             await self._send_page(webhook, claim)

@@ -70,7 +70,7 @@ CORRECTION = _phrases(
     je me, scusa, sbagliato, ошиб, не так, 搞错, 看错, 不对, 说错, 更正, 間違, 訂正, 違い, 아니, 잘못
     """
 )
-"""What begins a correction of what was said just before."""
+"""Openings of a sentence that corrects the one before."""
 ACKNOWLEDGED = _phrases(
     """
     noted, updated, changed, corrected, saved, entered, understood, recorded, added, set, moved, replaced, switched,
@@ -191,7 +191,7 @@ def asks_about_present(phrases: Sequence[str], *, as_of: bool) -> bool:
 
 
 def _is_told(phrases: Sequence[str]) -> bool:
-    """Report whether the verb of an English question tells of what happened: "Who composed it?"."""
+    """Report whether the verb of an English question tells of the past: "Who composed it?"."""
     return _OF_THE_PRESENT.isdisjoint(phrases) and any(word in _TOLD or _is_participle(word) for word in phrases)
 
 

@@ -297,7 +297,7 @@ def build_recorder(
 
 
 def build_restorer(settings: Settings, pool: Pool, embedder: Embedder, generation: int) -> Restorer:
-    """Build what brings deleted memories back."""
+    """Build the service that brings deleted memories back."""
     return Restorer(
         pool,
         embedder,

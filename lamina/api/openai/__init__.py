@@ -1,1 +1,1 @@
-"""The shapes of OpenAI's chat completions and responses: what is asked, what is answered, and where memory goes in."""
+"""The shapes of OpenAI's chat completions and responses: questions, answers, and the place for memory."""

@@ -1,4 +1,4 @@
-"""Requests to a model: what is asked and what is new in them, and the same request with a block of memories put in."""
+"""Requests to a model: the question, the new texts, and the same request with a block of memories put in."""
 
 import hashlib
 import json
@@ -20,7 +20,7 @@ _REF_DIGITS = 32
 
 
 class Shape(StrEnum):
-    """Which of the two interfaces a request is for; its value is the member that holds what was said."""
+    """Which of the two interfaces a request is for; its value is the member that holds the conversation."""
 
     CHAT = "messages"
     RESPONSES = "input"
@@ -89,7 +89,7 @@ class ModelRequest:
 
 
 def read_request(shape: Shape, body: Any) -> ModelRequest | None:
-    """Read a request; ``None`` for what is none of its shape, which is for the upstream to refuse."""
+    """Read a request; ``None`` if it has not this shape, which is for the upstream to refuse."""
     if not isinstance(body, dict):
         return None
     items = body.get(shape.value)

@@ -10,7 +10,7 @@ from lamina.client.mcp.server import Door, Request, build_server
 
 
 async def serve_stdio(api: AsyncClient) -> None:
-    """Serve until the input ends; what is printed otherwise goes to standard error."""
+    """Serve until the input ends; all other output goes to standard error."""
 
     @asynccontextmanager
     async def open_door(_: Request) -> AsyncIterator[Door]:

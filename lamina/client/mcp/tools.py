@@ -185,7 +185,7 @@ class Forget(Tool):
     id: UUID = Field(description="Its id, as a search returned it; of a passage, that of its document.")
 
     async def call(self, api: AsyncClient) -> Json:
-        """Delete what has the id."""
+        """Delete the memory with the id."""
         deletes = (
             api.delete,
             api.delete_message,
@@ -199,7 +199,7 @@ class Forget(Tool):
 
 
 class Profile(ScopedTool):
-    """Return what is known for certain about a user: name, preferences, settings."""
+    """Return the facts that are certain about a user: name, preferences, settings."""
 
     name = "profile"
     title = "Profile of a user"
@@ -247,7 +247,7 @@ class StateFact(ScopedTool):
 
 
 class MatchProcedures(ScopedTool):
-    """Return the procedures that a situation calls for: what to do, and how often it worked.
+    """Return the procedures that a situation calls for, each with its steps and how often it worked.
 
     Ask before you begin something that was done before; afterwards tell report_procedure how it went.
     """
@@ -326,7 +326,7 @@ BY_NAME = {tool.name: tool for tool in TOOLS}
 
 
 def input_schema(tool: type[Tool]) -> Json:
-    """Return the JSON schema of a tool's arguments: without references, and without what tells a model nothing."""
+    """Return the JSON schema of a tool's arguments, without references and without words that tell a model nothing."""
     schema = tool.model_json_schema()
     definitions = schema.pop("$defs", {})
     schema.pop("description", None)  # The tool itself has it.

@@ -50,7 +50,7 @@ WINDOW = 18
 """So many of the first hits are ordered, and read where fewer are asked for: of 158 questions about a fact that
 changed, 8 had the current statement behind the first ten."""
 FIRST = 3
-"""Of those beyond the limit, only what comes so far to the front takes another's place."""
+"""A hit from beyond the limit takes another's place only if it comes so far to the front."""
 MOST_ENTERING = 2
 """With no bound, a second value that holds as well was lost in 4 of 15 questions."""
 EXCERPT_CHARS = 1_000
@@ -241,7 +241,7 @@ class _Signals:
         return any(not CORRECTION.isdisjoint(phrases) for phrases in self.phrases)
 
     def corrections_first(self, best: Sequence[int]) -> list[int]:
-        """Return the order with each correction before the best of what was said before it on its occasion."""
+        """Return the order with each correction before the best statement before it on its occasion."""
         ordered = list(best)
         is_after = self.is_together & (self.place[:, None] > self.place[None, :])
         for number in best:
@@ -366,7 +366,7 @@ class _Signals:
         }
 
     def _by_answer(self) -> dict[str, Figures]:
-        """Return the assistant's answer to each, what each names that the question does not, and of whom it tells."""
+        """Return the assistant's answer to each, the names in it that the question has not, and of whom it tells."""
         asked = set(self.asked)
         return {
             "acknowledged": np.array([self._answered(at, ACKNOWLEDGED) for at in range(len(self.texts))]),

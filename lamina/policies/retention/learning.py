@@ -108,7 +108,7 @@ class Lessons:
 
 
 def situation(said: str) -> str:
-    """Return a user's first message without what is of that person alone: ids, numbers, addresses.
+    """Return a user's first message without ids, numbers and addresses, which are of that person alone.
 
     >>> situation("I am mia_li_3668, cancel ZZ81 please (mia@example.org)")
     'I am …, cancel … please (…)'

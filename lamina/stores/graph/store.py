@@ -158,7 +158,7 @@ class CypherGraph:
         return known
 
     async def prepare(self) -> bool:
-        """Have the server plan what a search asks; report whether there is no node at all.
+        """Have the server plan the statements of a search; report whether there is no node at all.
 
         Raises:
             Unavailable: If the store does not answer in time.

@@ -117,13 +117,13 @@ async def erase_from_trash(connection: Connection, tenant: str, ids: Sequence[UU
 
 
 async def erase_user_trash(pool: Pool, tenant: str, user: str) -> int:
-    """Erase what a user has in the trash; return how much."""
+    """Erase a user's memories in the trash; count them."""
     async with connect(pool) as connection:
         return (await connection.execute(QUERIES["erase_user_trash"], {"tenant": tenant, "user_id": user})).rowcount
 
 
 async def end_trash(pool: Pool, tenant: str, *, cutoff: datetime) -> int:
-    """Delete for good what lies in a tenant's trash since before the cutoff; count it."""
+    """Delete for good the memories that lie in a tenant's trash since before the cutoff; count them."""
     async with connect(pool) as connection:
         return (await connection.execute(QUERIES["end_trash"], {"tenant": tenant, "cutoff": cutoff})).rowcount
 
@@ -135,7 +135,7 @@ class Trash:
         self._pool = pool
 
     async def page(self, scope: Scope, *, cutoff: datetime, limit: int, offset: int) -> list[Discarded]:
-        """Return what was deleted in a scope since the cutoff, the last first."""
+        """Return the memories that were deleted in a scope since the cutoff, the last first."""
         parameters = {**scope_parameters(scope), "cutoff": cutoff, "limit": limit, "offset": offset}
         async with connect(self._pool) as connection:
             cursor = await connection.execute(QUERIES["list_trash"], parameters)

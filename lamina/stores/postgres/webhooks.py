@@ -109,7 +109,7 @@ class WebhookTable:
         return [_webhook(row) for row in rows]
 
     async def advance(self, id_: UUID, claim: UUID, position: int, delivered: int) -> bool:
-        """Move a webhook on after what was sent; report whether the claim holds still."""
+        """Move a webhook on behind the events that were sent; report whether the claim holds still."""
         row = {"id": id_, "claim": claim, "position": position, "delivered": delivered, "claim_s": CLAIM_S}
         return bool(await self._rows(QUERIES["advance_webhook"], **row))
 
