@@ -26,7 +26,7 @@ async def test_head_is_answered_as_get_without_the_body(application: Application
     note = (await client.post("/v1/notes", json={"content": "one"})).json()["id"]
     await client.post("/v1/turns", json={"session": "a/b", "messages": [{"content": "hello"}]})
     paths = [path for path, calls in application.api.openapi()["paths"].items() if "get" in calls]
-    given = {"session": "a%2Fb", "id": note}
+    given = {"session": "a%2Fb", "id": note, "workspace": "default", "path": "a.md"}
 
     for path in [*(path.format(**given) for path in paths), "/docs", "/openapi.json", "/v1/nothing", "/v1/search"]:
         got, head = await client.get(path), await client.head(path)
