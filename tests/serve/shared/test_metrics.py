@@ -39,7 +39,13 @@ def test_what_replicas_and_actors_do_is_exported_under_the_names_and_labels_that
         client.add("the key hangs behind the barometer")
         # Two lengths in one pass of the model, so that the shorter one is padded; then a text that it embedded before.
         client.record([{"content": "the boat is blue"}, {"content": "the mast of the boat is red " * 3}], session="s")
-        client.record([{"content": "the boat is blue"}], session="another")
+        client.record(
+            [{"content": "the boat is blue"}],
+            session="another",
+            tool_calls=[{"name": "tides"}],
+            usage={"model": "small", "input_tokens": 9, "cached_tokens": 4, "output_tokens": 2, "cost": 0.1},
+            outcome={"succeeded": True},
+        )
         client.search("where is the key?")
         address, deadline = exporter(service), time.monotonic() + WITHIN_S
         while not (found := exported(address)).keys() >= names and time.monotonic() < deadline:
