@@ -8,8 +8,10 @@ import asyncio
 import json
 import logging
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
@@ -26,9 +28,9 @@ from lamina.api.openai.answers import AnswerReader, reader_of
 from lamina.api.openai.requests import ModelRequest, Said, Shape, ToolResult, read_request, with_block
 from lamina.core.principals import Principal, Verb
 from lamina.core.quotas import Resource, spend
-from lamina.errors import LaminaError, Unavailable
+from lamina.errors import LaminaError, Overloaded, Unavailable
 from lamina.settings.doors import GatewaySettings
-from lamina.text.hygiene import MAX_CONTENT_CHARS, MAX_QUERY_CHARS
+from lamina.text.hygiene import MAX_QUERY_CHARS
 from lamina.text.parts import ends_of
 
 if TYPE_CHECKING:
@@ -44,8 +46,11 @@ PASSED = frozenset({("POST", "embeddings"), ("GET", "models")})
 """Calls that memory has no part in. What lies upstream under the operator's key is nobody's here: nothing else goes."""
 LARGE_BYTES = 64 * 1024
 """Of a body that is read in a thread."""
-KEPT_S, KEPT_BLOCKS, KEPT_CHAINS = 900.0, 1_000, 10_000
-"""Seconds for which a question keeps its block: while a model calls tools, its prompt must not change in the middle."""
+MOST_HELD_BYTES = 256 * 1024 * 1024
+"""Of the large requests that a router holds until the endpoint has them."""
+KEPT_BLOCKS, BLOCK_S = 1_000, 300.0
+"""Seconds for which a question keeps its block while a model calls tools: its prompt must not change in the middle."""
+KEPT_CHAINS, CHAIN_S = 10_000, 3_600.0
 TOO_LONG = "the answer of the endpoint at gateway.base_url took longer than gateway.answer_s"
 _OF_CONNECTION = frozenset(
     {
@@ -79,18 +84,20 @@ class GatewayRoute(Route):
 
 @dataclass(frozen=True, slots=True)
 class _Recall:
-    """What became of a recall, and the body to send."""
+    """What became of a recall."""
 
     state: str
-    body: bytes
     memories: int = 0
 
     def headers(self) -> dict[str, str]:
         return {"Lamina-Memory": self.state, "Lamina-Memories": str(self.memories)}
 
 
+_OFF = _Recall("off")
+
+
 @dataclass(frozen=True, slots=True)
-class _Exchange:
+class _Asked:
     """A request that memory has a part in, and who asks."""
 
     request: ModelRequest
@@ -107,8 +114,9 @@ class _Gateway:
         self._behind = behind
         self._settings = settings
         self._http: httpx.AsyncClient | None = None
-        self._blocks: TTLCache[Any, tuple[str, int]] = TTLCache(KEPT_BLOCKS, KEPT_S)
-        self._sessions: TTLCache[tuple[str, str], str] = TTLCache(KEPT_CHAINS, KEPT_S)
+        self._blocks: TTLCache[Any, tuple[str, int]] = TTLCache(KEPT_BLOCKS, BLOCK_S)
+        self._sessions: TTLCache[tuple[str, str], str] = TTLCache(KEPT_CHAINS, CHAIN_S)
+        self._held_bytes = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         response = await self._answer(Request(scope, receive))
@@ -126,27 +134,44 @@ class _Gateway:
         if shape is None and call not in PASSED:
             known = ", ".join(f"{method} {PREFIX}/{path}" for method, path in (*SHAPES, *sorted(PASSED)))
             return _refusal(HTTPStatus.NOT_FOUND, f"{call[0]} {request.url.path}: is not passed on; {known} are")
-        body = await request.body()
-        exchange = None if shape is None else await self._read(request, shape, body)
-        recall = _Recall("off", body) if exchange is None else await self._with_memories(exchange, body)
-        begun = time.monotonic()
-        try:
-            answer = await self._ask(request, recall.body)
-        except Exception as error:  # noqa: BLE001 - of every kind of failure the client hears alike
-            return _unreachable(error, recall)
+        with self._held(int(request.headers.get("content-length", "0"))):
+            body = [b"".join([part async for part in request.stream()])]
+            asked = None if shape is None else await self._read(request, shape, body[0])
+            recall = _OFF if asked is None else await self._with_memories(asked, body)
+            begun = time.monotonic()
+            try:
+                answer = await self._ask(request, body)
+            except Exception as error:  # noqa: BLE001 - of every kind of failure the client hears alike
+                return _unreachable(error, recall)
         reader = None
-        if exchange is not None and exchange.is_recorded and answer.status_code == HTTPStatus.OK:
-            reader = reader_of(exchange.request.shape, answer.headers.get("content-type", ""))
+        if asked is not None and asked.is_recorded and answer.status_code == HTTPStatus.OK:
+            reader = reader_of(asked.request.shape, answer.headers.get("content-type", ""))
         passing = _Passing(answer, reader, self._settings.answer_s)
         kept = {name: value for name, value in answer.headers.items() if name not in _NOT_RETURNED}
         return StreamingResponse(
             passing.parts(),
             answer.status_code,
             headers=kept | recall.headers(),
-            background=BackgroundTask(self._remember, exchange, passing, begun) if exchange and reader else None,
+            background=BackgroundTask(self._remember, asked, passing, begun) if asked and reader else None,
         )
 
-    async def _read(self, request: Request, shape: Shape, body: bytes) -> _Exchange | None:
+    @contextmanager
+    def _held(self, size_bytes: int) -> Iterator[None]:
+        """Count the bytes of a large request while they are held.
+
+        Raises:
+            Overloaded: If large requests hold too much already; small ones always go on.
+        """
+        counted = size_bytes if size_bytes > LARGE_BYTES else 0
+        if counted and self._held_bytes + counted > MOST_HELD_BYTES:
+            raise Overloaded("gateway", f"large requests hold {self._held_bytes} bytes", 1)
+        self._held_bytes += counted
+        try:
+            yield
+        finally:
+            self._held_bytes -= counted
+
+    async def _read(self, request: Request, shape: Shape, body: bytes) -> _Asked | None:
         """Return the request with its scope; ``None`` where nobody can read it, or it wants no memory."""
         read = _read_body(shape, body) if len(body) < LARGE_BYTES else await asyncio.to_thread(_read_body, shape, body)
         if read is None:
@@ -159,7 +184,7 @@ class _Gateway:
             and request.headers.get("lamina-record", "").lower() != "off"
             and Verb.WRITE in principal.allowed_verbs()
         )
-        return _Exchange(read, principal, named, session, is_recorded)
+        return _Asked(read, principal, named, session, is_recorded)
 
     def _session_of(self, principal: Principal, read: ModelRequest) -> str:
         """Return the session of a conversation that names none: of its first text, or of the response it continues."""
@@ -167,44 +192,48 @@ class _Gateway:
             return f"chat-{read.opening}"
         return self._sessions.get((principal.tenant, read.chain), f"chat-{read.chain}")
 
-    async def _with_memories(self, exchange: _Exchange, body: bytes) -> _Recall:
-        read = exchange.request
-        if not read.question or read.is_remembered or Verb.READ not in exchange.principal.allowed_verbs():
-            return _Recall("off", body)
-        key = exchange.principal.key_id, tuple(sorted(exchange.ids.items())), read.history, read.question
-        try:
-            found = self._blocks.get(key) or await self._recalled(exchange)
-        except (LaminaError, TimeoutError) as error:
-            _logger.warning("a request went on without memories: %s", error or "none were found in time")
-            return _Recall("unavailable", body)
-        self._blocks[key] = found
+    async def _with_memories(self, asked: _Asked, body: list[bytes]) -> _Recall:
+        """Put memories into a body, in its place in the list, if there are any and they come in time."""
+        read = asked.request
+        if not read.question or read.is_remembered or Verb.READ not in asked.principal.allowed_verbs():
+            return _OFF
+        key = asked.principal, tuple(sorted(asked.ids.items())), read.history, read.question
+        found = self._blocks.get(key) if read.is_continued else None
+        if found is None:
+            try:
+                found = await self._recalled(asked)
+            except (LaminaError, TimeoutError) as error:
+                _logger.warning("a request went on without memories: %s", error or "none were found in time")
+                return _Recall("unavailable")
+            self._blocks[key] = found
         block, memories = found
         if not block:
-            return _Recall("empty", body)
-        settings = self._settings
-        text = with_block(body.decode(), read, block, role=settings.role, position=settings.position)
-        return _Recall("recalled", text.encode(), memories)
+            return _Recall("empty")
+        change = partial(_changed, body[0], read, block, self._settings)
+        body[0] = change() if len(body[0]) < LARGE_BYTES else await asyncio.to_thread(change)
+        return _Recall("recalled", memories)
 
-    async def _recalled(self, exchange: _Exchange) -> tuple[str, int]:
+    async def _recalled(self, asked: _Asked) -> tuple[str, int]:
         """Return the block for a question, and how many memories are in it.
 
         Raises:
             LaminaError: If the stores do not answer.
             TimeoutError: If they take too long.
         """
-        not_own = {"not": {"session": {"eq": exchange.session}}}
+        not_own = {"not": {"session": {"eq": asked.session}}}
         wishes: dict[str, Any] = {} if self._settings.own_session else {"filters": not_own}
-        question = ends_of(exchange.request.question, MAX_QUERY_CHARS - 1)
+        question = ends_of(asked.request.question, MAX_QUERY_CHARS - 1)
         async with (
             asyncio.timeout(self._settings.recall_s),
-            inner_client(self._behind, exchange.principal, exchange.ids) as api,
+            inner_client(self._behind, asked.principal, asked.ids) as api,
         ):
             answer = await api.context(question, budget_tokens=self._settings.budget_tokens, **wishes)
         if answer["degraded"] and not answer["results"]:
             raise Unavailable("memory", f"without {', '.join(answer['degraded'])}")
         return answer["text"], len(answer["results"])
 
-    async def _ask(self, request: Request, body: bytes) -> "httpx.Response":
+    async def _ask(self, request: Request, body: list[bytes]) -> "httpx.Response":
+        """Send a request on; its body is taken out of the list, so that nobody holds it while the model answers."""
         http = self._client()
         sent = {
             name: value
@@ -217,14 +246,12 @@ class _Gateway:
             sent["authorization"] = f"Bearer {token}"
         url = f"{str(self._settings.base_url).rstrip('/')}/{request.path_params['call']}"
         query = request.scope["query_string"].decode("latin-1")
-        asked = http.build_request(
-            request.method,
-            f"{url}?{query}" if query else url,
-            content=body,
-            # As it is: what was packed could not be read while it passes.
-            headers={**sent, "accept-encoding": "identity"},
+        # As it is: what was packed could not be read while it passes.
+        sent |= {"accept-encoding": "identity", "content-length": str(sum(map(len, body)))}
+        passed_on = http.build_request(
+            request.method, f"{url}?{query}" if query else url, content=_once(body) if body else b"", headers=sent
         )
-        return await http.send(asked, stream=True)
+        return await http.send(passed_on, stream=True)
 
     def _client(self) -> "httpx.AsyncClient":
         import httpx  # noqa: PLC0415 - half a second, which most services never need
@@ -236,14 +263,14 @@ class _Gateway:
             self._http = httpx.AsyncClient(timeout=timeout, limits=httpx.Limits(max_connections=None))
         return self._http
 
-    async def _remember(self, exchange: _Exchange, passing: "_Passing", begun: float) -> None:
+    async def _remember(self, asked: _Asked, passing: "_Passing", begun: float) -> None:
         """Record a turn whose answer came whole; failures are logged, since its client has its answer already."""
-        answer = passing.answer()
+        answer = await asyncio.to_thread(passing.answer)
         if answer is None:
             return
-        read, tenant = exchange.request, exchange.principal.tenant
+        read, tenant = asked.request, asked.principal.tenant
         if answer.id is not None:
-            self._sessions[tenant, answer.id] = exchange.session
+            self._sessions[tenant, answer.id] = asked.session
         spend(Resource.MODEL_TOKENS, answer.input_tokens + answer.output_tokens)
         messages = [_message("user", said) for said in read.said if said.text]
         if answer.text:
@@ -257,15 +284,15 @@ class _Gateway:
             "latency_ms": (time.monotonic() - begun) * 1000,
         }
         try:
-            async with inner_client(self._behind, exchange.principal, exchange.ids) as api:
+            async with inner_client(self._behind, asked.principal, asked.ids) as api:
                 await api.record(
                     messages,
-                    session=exchange.session,
+                    session=asked.session,
                     tool_calls=[_tool_call(result) for result in read.results],
                     usage={name: value for name, value in usage.items() if value is not None},
                 )
         except LaminaError as error:
-            _logger.warning("a turn of session %s was not recorded: %s", exchange.session, error)
+            _logger.warning("a turn of session %s was not recorded: %s", asked.session, error)
 
 
 class _Passing:
@@ -306,6 +333,16 @@ class _Passing:
         return self._reader.answer() if self._reader is not None and self._is_whole else None
 
 
+def _changed(body: bytes, read: ModelRequest, block: str, settings: GatewaySettings) -> bytes:
+    return with_block(body.decode(), read, block, role=settings.role, position=settings.position).encode()
+
+
+async def _once(parts: list[bytes]) -> AsyncIterator[bytes]:
+    """Yield the parts, and let go of each."""
+    while parts:
+        yield parts.pop(0)
+
+
 def _read_body(shape: Shape, body: bytes) -> ModelRequest | None:
     try:
         return read_request(shape, json.loads(body.decode()))
@@ -315,7 +352,7 @@ def _read_body(shape: Shape, body: bytes) -> ModelRequest | None:
 
 def _message(role: str, said: Said) -> dict[str, Any]:
     metadata = {"parts": list(said.parts)} if said.parts else {}
-    message = {"role": role, "content": _stored(said.text), "name": said.name, "ref": said.ref, "metadata": metadata}
+    message = {"role": role, "content": said.text, "name": said.name, "ref": said.ref, "metadata": metadata}
     return {name: value for name, value in message.items() if value}
 
 
@@ -323,14 +360,9 @@ def _tool_call(result: ToolResult) -> dict[str, Any]:
     return {
         "id": result.id,
         "name": result.name,
-        "arguments": _stored(result.arguments) or {},
-        "result": _stored(result.result),
+        "arguments": result.arguments or {},
+        "result": result.result,
     }
-
-
-def _stored(text: str) -> str:
-    """Return a text as far as a message may hold it: both its ends."""
-    return ends_of(text, MAX_CONTENT_CHARS - 1)
 
 
 def _unreachable(error: Exception, recall: _Recall) -> Response:

@@ -11,7 +11,9 @@ import pytest
 from openai import APIError, AsyncOpenAI
 from starlette.responses import JSONResponse, Response
 
+from deployments.gateway import MOST_HELD_BYTES
 from lamina.api.openai.requests import HEADING
+from lamina.core.principals import KeyRole
 from lamina.models.hashing import HashingModel
 from tests.support.application import Application, running, settings_for
 from tests.support.ingress import uvicorn_of
@@ -306,6 +308,76 @@ async def test_nobody_comes_in_without_a_key_and_nobody_recalls_beyond_its_bound
     assert refused.status_code == 401
     assert not any("nine" in block for block in blocks_in(anns))
     assert any("nine" in block for block in blocks_in(bobs))
+
+
+async def test_a_question_that_is_asked_again_finds_what_was_learnt_and_not_what_was_deleted(gateway: Gateway) -> None:
+    lamina = gateway.app.client()
+    gateway.upstream.says("Seven.")
+    client = gateway.client(session="s")
+    contents = ("The Marlin: berth seven.", "The Marlin: berth nine.")
+    for content in contents:
+        note = (await lamina.post("/v1/notes", json={"workspace": "harbour", "content": content})).json()
+        await gateway.app.indexed()
+        await client.chat.completions.create(model="small", messages=[user(BERTHS)])
+        await lamina.delete(f"/v1/notes/{note['id']}")
+        await gateway.app.indexed()
+
+    blocks = [blocks_in(body) for body in gateway.upstream.bodies]
+    assert [[content in block for content in contents] for (block,) in blocks] == [[True, False], [False, True]]
+
+
+async def test_a_block_is_for_a_key_of_the_same_bounds_alone(gateway: Gateway) -> None:
+    lamina = gateway.app.client()
+    admin = gateway.app.client(gateway.app.new_key(gateway.app.tenant, KeyRole.ADMIN))
+    note = {"workspace": "harbour", "content": "The Marlin: berth seven."}
+    await lamina.post("/v1/notes", json=note)
+    await gateway.app.indexed()
+    gateway.upstream.says("Seven.")
+    call = {"id": "c", "type": "function", "function": {"name": "tides", "arguments": "{}"}}
+    items = [
+        user(BERTHS),
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "c", "content": "noon"},
+    ]
+    bound = (await admin.post("/v1/keys", json={"name": "b", "role": "writer", "workspaces": ["quay"]})).json()["key"]
+
+    async with httpx.AsyncClient(timeout=PATIENCE_S) as plain:
+        for key, headers in ((gateway.app.key, {"Lamina-Workspace": "harbour"}), (bound, {})):
+            named = {"Authorization": f"Bearer {key}", **headers}
+            answered = await plain.post(
+                f"{gateway.url}/openai/v1/chat/completions", json={"messages": items}, headers=named
+            )
+            assert answered.status_code == 200, answered.text
+
+    assert [len(blocks_in(body)) for body in gateway.upstream.bodies] == [1, 0]
+
+
+async def test_a_half_of_a_character_stops_neither_the_call_nor_its_record(gateway: Gateway) -> None:
+    half = json.dumps(completion("half \ud83d")).encode()
+    gateway.upstream.script.append(lambda: Response(half, media_type="application/json"))
+    headers = {"Authorization": f"Bearer {gateway.app.key}", "Lamina-Workspace": "harbour", "Lamina-Session": "s"}
+
+    async with httpx.AsyncClient(timeout=PATIENCE_S, headers=headers) as plain:
+        body = json.dumps({"messages": [user("hi \ud83d")]})
+        answered = await plain.post(f"{gateway.url}/openai/v1/chat/completions", content=body)
+
+    assert answered.status_code == 200
+    assert gateway.upstream.asked[0][2].decode() == body
+    assert [item["content"] for item in await gateway.sessions(2)] == ["hi \ufffd", "half \ufffd"]
+
+
+async def test_large_requests_wait_outside_when_too_much_is_held(gateway: Gateway) -> None:
+    gateway.upstream.says("Seven.")
+    gateway.app.api.state.gateway.endpoint._held_bytes = MOST_HELD_BYTES
+    headers = {"Authorization": f"Bearer {gateway.app.key}"}
+
+    async with httpx.AsyncClient(timeout=PATIENCE_S, headers=headers) as plain:
+        url = f"{gateway.url}/openai/v1/chat/completions"
+        large = await plain.post(url, json={"messages": [user("x" * 100_000)]})
+        small = await plain.post(url, json={"messages": [user("x")]})
+
+    assert (large.status_code, small.status_code) == (503, 200)
+    assert large.headers["Retry-After"]
 
 
 async def test_without_the_stores_a_call_goes_on_without_memory(gateway: Gateway) -> None:

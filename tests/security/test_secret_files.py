@@ -15,6 +15,9 @@ from lamina.settings.loading import Settings, load_settings
 SECRET_NAMES = ("password", "api_key", "url", "token", "secret")
 SCHEMES = {"neo4j": "bolt://", "falkordb": "redis://", "server": "postgresql://"}
 
+# What a kind has no default for.
+REQUIRED = {"endpoint": {"MODEL": "small", "DIMENSIONS": "8"}}
+
 
 def secrets_in(model: type[BaseModel], path: tuple[str, ...] = ()) -> Iterator[tuple[str, tuple[str, ...]]]:
     """Every field that may hold a secret, with the kind that has it."""
@@ -46,6 +49,7 @@ def test_every_secret_comes_from_a_file(
     (tmp_path / "secret").write_bytes((value + end).encode())
     section = "LAMINA_" + "__".join(path[:-1]).upper()
     of_kind = {f"{section}__KIND": kind, f"{section}__URL": SCHEMES.get(kind, "http://") + "host"} if kind else {}
+    of_kind |= {f"{section}__{name}": given for name, given in REQUIRED.get(kind, {}).items() if path[0] == "embedding"}
     variable = f"{section}__{path[-1].upper()}"
     variables = {name: given for name, given in of_kind.items() if name != variable}
     variables[f"{variable}_FILE"] = str(tmp_path / "secret")

@@ -1,4 +1,5 @@
 import json
+import time
 from typing import Any
 
 import pytest
@@ -8,6 +9,7 @@ from hypothesis import strategies as st
 from lamina.api.openai.answers import MOST_BYTES, ModelAnswer, reader_of
 from lamina.api.openai.json_spans import item_spans, member_spans
 from lamina.api.openai.requests import HEADING, Position, Shape, ToolResult, read_request, with_block
+from lamina.text.hygiene import MAX_CONTENT_CHARS
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 VALUES = st.recursive(
@@ -118,6 +120,41 @@ def test_a_result_is_told_with_the_call_that_asked_for_it() -> None:
     assert responses is not None
     assert chat.results == responses.results == (ToolResult("c1", "tides", '{"port": "Faro"}', "12:00"),)
     assert chat.said == responses.said == ()
+
+
+def test_halves_of_characters_and_nul_are_taken_out_of_texts() -> None:
+    read = request_of([said("user", "hi \ud83d\0there", name="a\udc00")], user="\ud83d")
+
+    assert (read.said[0].text, read.said[0].name, read.ids) == ("hi \ufffdthere", "a\ufffd", {"user": "\ufffd"})
+
+
+def test_a_text_is_held_as_far_as_a_message_may_hold_it() -> None:
+    read = request_of([said("user", "a" * (MAX_CONTENT_CHARS + 5) + "z")])
+
+    assert len(read.said[0].text) <= MAX_CONTENT_CHARS
+    assert read.said[0].text.endswith("z")
+
+
+def test_a_request_is_continued_while_tools_answer() -> None:
+    asked = [said("user", "?")]
+    called = [*asked, said("assistant", None, tool_calls=[]), said("tool", "12:00", tool_call_id="c")]
+
+    assert not request_of(asked).is_continued
+    assert request_of(called).is_continued
+    assert not request_of([*called, said("assistant", "At noon."), said("user", "And then?")]).is_continued
+
+
+def test_a_long_line_in_many_parts_is_read_in_time() -> None:
+    reader = reader_of(Shape.CHAT, "text/event-stream")
+    choice = {"index": 0, "delta": {"content": "x" * 7_000_000}, "finish_reason": "stop"}
+    stream = b"data: " + json.dumps({"choices": [choice]}).encode() + b"\n\n"
+    begin = time.process_time()
+
+    for start in range(0, len(stream), 1024):
+        reader.feed(stream[start : start + 1024])
+
+    assert reader.answer() is not None
+    assert time.process_time() - begin < 2  # Quadratic work takes a minute.
 
 
 def test_a_request_that_has_a_block_is_known_by_it() -> None:

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from lamina.api.openai.requests import Shape, text_of_parts
+from lamina.api.openai.requests import Shape, storable, text_of_parts
 
 Json = Mapping[str, Any]
 MOST_BYTES = 8 * 1024 * 1024
@@ -74,7 +74,7 @@ class _EventReader:
 
     def __init__(self, shape: Shape) -> None:
         self._shape = shape
-        self._rest = b""
+        self._line: list[bytes] = []  # The parts of one that has not ended.
         self._size_bytes = 0
         self._is_broken = self._is_finished = False
         self._texts: list[str] = []
@@ -84,10 +84,13 @@ class _EventReader:
     def feed(self, data: bytes) -> None:
         self._size_bytes += len(data)
         if self._is_broken or self._size_bytes > MOST_BYTES:
-            self._is_broken, self._rest = True, b""
+            self._is_broken, self._line = True, []
             return
-        # One line may come in many parts: what is kept is at most the limit.
-        *lines, self._rest = (self._rest + data).split(b"\n")
+        self._line.append(data)
+        if b"\n" not in data:
+            return
+        *lines, rest = b"".join(self._line).split(b"\n")
+        self._line = [rest]
         for line in lines:
             if line.startswith(b"data:"):
                 self._take(line.removeprefix(b"data:").strip())
@@ -97,7 +100,7 @@ class _EventReader:
             return None
         if self._shape is Shape.RESPONSES:
             return self._whole
-        return _answer(self._last, "".join(self._texts))
+        return _answer(self._last, storable("".join(self._texts)))
 
     def _take(self, data: bytes) -> None:
         if data == b"[DONE]":
@@ -120,7 +123,9 @@ class _EventReader:
         self._last |= {name: chunk[name] for name in ("id", "model", "usage") if chunk.get(name)}
         for choice in _first_choice(chunk):
             delta = choice.get("delta")
-            self._texts.append(text_of_parts(delta.get("content")) if isinstance(delta, dict) else "")
+            content = delta.get("content") if isinstance(delta, dict) else None
+            # A character outside the basic plane may come in two halves.
+            self._texts.append(content if isinstance(content, str) else text_of_parts(content))
             self._is_finished |= bool(choice.get("finish_reason"))
 
 

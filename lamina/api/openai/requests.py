@@ -8,6 +8,8 @@ from enum import StrEnum
 from typing import Any, Literal
 
 from lamina.api.openai.json_spans import item_spans, member_spans
+from lamina.text.hygiene import MAX_CONTENT_CHARS
+from lamina.text.parts import ends_of
 
 Json = Mapping[str, Any]
 Position = Literal["before_question", "after_instructions"]
@@ -69,6 +71,7 @@ class ModelRequest:
         results: Results of tools since then.
         ids: Ids of a scope that the body names.
         chain: The earlier response, or the conversation upstream, that this one continues.
+        is_continued: Whether the model has begun to answer the question, by calls of tools.
         is_remembered: Whether a block is in it already.
         stores: Whether the sender allows that it is kept.
     """
@@ -84,6 +87,7 @@ class ModelRequest:
     results: tuple[ToolResult, ...]
     ids: Mapping[str, str] = field(default_factory=dict)
     chain: str | None = None
+    is_continued: bool = False
     is_remembered: bool = False
     stores: bool = True
 
@@ -114,6 +118,7 @@ def read_request(shape: Shape, body: Any) -> ModelRequest | None:
         tuple(_results(items, answered)),
         _ids_of(body),
         _chain_of(body),
+        asked is not None and asked < answered,
         any(_text_of(item).startswith(HEADING) for item in items),
         body.get("store") is not False,
     )
@@ -166,11 +171,17 @@ def _text_of(item: Json) -> str:
 def text_of_parts(content: Any) -> str:
     """Return a content's text: itself, or its text parts one below the other."""
     if isinstance(content, str):
-        return content
+        return storable(content)
     if not isinstance(content, list):
         return ""
     parts = [part.get("text") for part in content if isinstance(part, dict) and part.get("type") in _TEXT_PARTS]
-    return "\n".join(part for part in parts if isinstance(part, str))
+    return storable("\n".join(part for part in parts if isinstance(part, str)))
+
+
+def storable(text: str) -> str:
+    """Return a text as a message may hold it: both its ends, and no halves of characters, which some clients send."""
+    short = ends_of(text, MAX_CONTENT_CHARS - 1).replace("\0", "")
+    return short.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def _results(items: Sequence[Json], answered: int) -> Iterator[ToolResult]:
@@ -181,7 +192,7 @@ def _results(items: Sequence[Json], answered: int) -> Iterator[ToolResult]:
             id_, result = item.get("tool_call_id"), _text_of(item)
         elif item.get("type") == "function_call_output":
             output = item.get("output")
-            id_, result = item.get("call_id"), output if isinstance(output, str) else json.dumps(output)
+            id_, result = item.get("call_id"), storable(output if isinstance(output, str) else json.dumps(output))
         else:
             continue
         # Of a chain the call itself lies upstream.
@@ -192,12 +203,13 @@ def _results(items: Sequence[Json], answered: int) -> Iterator[ToolResult]:
 def tool_calls_of(item: Json) -> Iterator[tuple[str, str, str]]:
     """Yield (id, name, arguments) of the tool calls in an item, of a request or of an answer."""
     if item.get("type") == "function_call":
-        yield str(item.get("call_id")), str(item.get("name")), str(item.get("arguments") or "")
+        yield str(item.get("call_id")), storable(str(item.get("name"))), storable(str(item.get("arguments") or ""))
     calls = item.get("tool_calls")
     for call in calls if isinstance(calls, list) else ():
         function = call.get("function") if isinstance(call, dict) else None
         if isinstance(function, dict):
-            yield str(call.get("id")), str(function.get("name")), str(function.get("arguments") or "")
+            arguments = str(function.get("arguments") or "")
+            yield str(call.get("id")), storable(str(function.get("name"))), storable(arguments)
 
 
 def _ids_of(body: Json) -> dict[str, str]:
@@ -207,7 +219,7 @@ def _ids_of(body: Json) -> dict[str, str]:
     user = body.get("safety_identifier") or body.get("user")
     found = {name: named.get(f"lamina_{name}") for name in ID_FIELDS}
     found["user"] = found["user"] or user
-    return {name: value for name, value in found.items() if isinstance(value, str) and value}
+    return {name: storable(value) for name, value in found.items() if isinstance(value, str) and value}
 
 
 def _chain_of(body: Json) -> str | None:
@@ -218,4 +230,4 @@ def _chain_of(body: Json) -> str | None:
 
 
 def _text_or_none(value: Any) -> str | None:
-    return value if isinstance(value, str) and value else None
+    return storable(value) if isinstance(value, str) and value else None
