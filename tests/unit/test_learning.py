@@ -109,6 +109,9 @@ def test_shared_words_are_in_the_order_of_the_first(one: str, other: str, common
         ("  two\n lines\t here ", "two lines here"),
         ("電話は０３です。", "電話は…です。"),
         ("帮我取消8月的航班HU7601。谢谢", "帮我取消…月的航班…。谢谢"),
+        ("ftp://h and mail:to, a: b //c", "… and mail:to, a: b //c"),
+        ("”ann_lee” is Ünal’s, née 7", "… is Ünal’s, née …"),
+        ("โทร ๐๘๑ หา ann", "โทร … หา ann"),
     ],
 )
 def test_a_situation_is_without_ids_numbers_and_addresses(said: str, seen: str) -> None:

@@ -23,8 +23,9 @@ LEAST_SHARED_WORDS = 3
 # Scripts without blanks between words, whose characters are compared one by one.
 _SCRIPTS = r"\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
 _UNSPACED = re.compile(f"[{_SCRIPTS}]")
-_OF_TOKEN = rf"[^\s,;:!?()\"\u3001-\u303f\uff01-\uff0f\uff1a-\uff20{_SCRIPTS}]*"
-_PARTICULARS = re.compile(rf"{_OF_TOKEN}(?:\d|@|://|_){_OF_TOKEN}")
+_TOKEN = re.compile(rf"(?:[^\s,;:!?()\"\u3001-\u303f\uff01-\uff0f\uff1a-\uff20{_SCRIPTS}]++|\d++|://)++")
+# Looked for within a token: one pattern of both would try each place of a long word as its beginning.
+_PARTICULAR = re.compile(r"\d|@|://|_")
 _NO_BLANK = re.compile(rf"(?<=\w) (?=[,.;:!?)])|(?<=[{_SCRIPTS}]) (?=[{_SCRIPTS}])")
 _WORD = re.compile(r"\w+|\S")
 
@@ -113,7 +114,8 @@ def situation(said: str) -> str:
     >>> situation("I am mia_li_3668, cancel ZZ81 please (mia@example.org)")
     'I am …, cancel … please (…)'
     """
-    return " ".join(_PARTICULARS.sub("…", said[:MAX_TRIGGER]).split())
+    plain = _TOKEN.sub(lambda token: "…" if _PARTICULAR.search(token[0]) else token[0], said[:MAX_TRIGGER])
+    return " ".join(plain.split())
 
 
 def steps_of(tools: Sequence[str]) -> tuple[str, ...]:
@@ -173,7 +175,8 @@ def learn(
         ]
         found = _best(run, near, policy)
         if found is None and run.succeeded:
-            found = LearntProcedure(uuid5(NAMESPACE_OID, f"lamina procedure {run.id}"), run.user, *_taught(run), 1.0)
+            id_ = uuid5(NAMESPACE_OID, f"lamina procedure {run.id}")
+            found = LearntProcedure(id_, run.user, run.situation, run.steps, 1.0)
             proposed[found.id], vectors[found.id] = found, run.embedding
         elif found is not None and _is_of_another(found, run):
             words = shared_words(found.trigger, run.situation) or found.trigger
@@ -183,10 +186,6 @@ def learn(
                 reworded[found.id] = words
         lessons.append(Lesson(run, None if found is None else found.id))
     return Lessons(tuple(lessons), proposed, reworded)
-
-
-def _taught(run: TaughtRun) -> tuple[str, tuple[str, ...]]:
-    return run.situation, run.steps
 
 
 def _is_of_another(procedure: LearntProcedure, run: TaughtRun) -> bool:
