@@ -153,11 +153,14 @@ class TokenIssuer:
                 raise Unavailable("issuer", f"{self._issuer} calls itself {str(found.get('issuer'))[:200]}")
             keys = await self._document(client, str(found.get("jwks_uri")))
         listed = (keys or {}).get("keys")
-        return {
+        usable = {
             key.get("kid"): key
             for key in (listed if isinstance(listed, list) else ())
             if isinstance(key, dict) and key.get("use", "sig") == "sig" and key.get("kty") in {"RSA", "EC"}
         }
+        if not usable:
+            raise Unavailable("issuer", f"{str(found.get('jwks_uri'))[:200]} answers no key of RSA or EC that signs")
+        return usable
 
     async def _document(self, client: "httpx.AsyncClient", url: str) -> dict[str, Any] | None:
         """Return a JSON object of the issuer; ``None`` if it has none there."""

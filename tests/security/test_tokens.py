@@ -13,6 +13,7 @@ import httpx
 import jwt
 import pytest
 from pydantic import ValidationError
+from starlette.responses import JSONResponse, Response
 
 from lamina.core.principals import KeyRole, Verb
 from lamina.errors import InvalidToken, Unavailable
@@ -318,6 +319,36 @@ async def test_an_issuer_that_is_away_stops_nobody_for_an_hour(issuer: Issuer) -
     with pytest.raises(Unavailable, match="issuer"):
         await check.check(issuer.token())
     issuer.is_away = False
+    clock.now_s += MIN_REFRESH_S + 1
+    await check.check(issuer.token())
+
+
+NO_KEYS = {
+    "a document that is away": Response(status_code=503),
+    "no key": JSONResponse({"keys": []}),
+    "no list": JSONResponse({"keys": None}),
+    "no object": JSONResponse([]),
+    "an error in JSON": JSONResponse({"error": "try later"}),
+    "keys of another kind": JSONResponse({"keys": [{"kty": "oct", "kid": "first", "k": "c2VjcmV0"}, "first"]}),
+    "keys to encrypt": JSONResponse({"keys": [{"kty": "RSA", "kid": "first", "use": "enc"}]}),
+}
+
+
+@pytest.mark.parametrize("said", NO_KEYS.values(), ids=NO_KEYS)
+async def test_an_issuer_that_tells_no_keys_takes_none_away_for_an_hour(issuer: Issuer, said: Response) -> None:
+    clock = Clock()
+    check = clocked(issuer, clock)
+    await check.check(issuer.token())
+    issuer.said_of_keys = said
+    clock.now_s += 700
+    await check.check(issuer.token())
+    with pytest.raises(Unavailable, match="/keys answers no key"):
+        await clocked(issuer, clock).check(issuer.token())
+    clock.now_s += STALE_S
+
+    with pytest.raises(Unavailable, match="/keys answers no key"):
+        await check.check(issuer.token())
+    issuer.said_of_keys = None
     clock.now_s += MIN_REFRESH_S + 1
     await check.check(issuer.token())
 

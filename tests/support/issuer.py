@@ -39,6 +39,7 @@ class Issuer:
         path: Of its URL.
         is_oidc: Whether it is found as a provider of OpenID Connect, or as an authorization server.
         is_away: Whether it answers nothing.
+        said_of_keys: Its answer in place of its keys.
         asked: The paths that were asked for.
     """
 
@@ -46,6 +47,7 @@ class Issuer:
     path: str = ""
     is_oidc: bool = True
     is_away: bool = False
+    said_of_keys: Response | None = None
     keys: dict[str, tuple[str, PrivateKey]] = field(default_factory=dict)
     asked: list[str] = field(default_factory=list)
 
@@ -84,6 +86,8 @@ class Issuer:
             return JSONResponse({"issuer": self.url, "jwks_uri": f"http://127.0.0.1:{self.port}/keys"})
         if path != "/keys":
             return Response(status_code=404)
+        if self.said_of_keys is not None:
+            return self.said_of_keys
         return JSONResponse({"keys": [_public(id_, *key) for id_, key in self.keys.items()]})
 
 
