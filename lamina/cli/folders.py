@@ -61,6 +61,9 @@ def watch_folder(
     interval: Annotated[float, typer.Option(min=0.1, help="Seconds between two looks at the folder.")] = 1.0,
     *,
     once: Annotated[bool, typer.Option("--once", help="Look once, and end.")] = False,
+    allow_empty: Annotated[
+        bool, typer.Option("--allow-empty", help="Remove the mirror's files even if the folder is empty at the start.")
+    ] = False,
     config: ConfigOption = None,
     data_dir: DataDirOption = None,
     url: UrlOption = None,
@@ -72,7 +75,7 @@ def watch_folder(
     scope = {name: id_ for name, id_ in ids.items() if id_ is not None}
     with Client(*address_of(config, data_dir, url, key), scope=scope, timeout_s=TIMEOUT_S) as client:
         known_as = name or default_name(folder, socket.gethostname())
-        mirror = FolderMirror(client, folder, known_as, clean_prefix(prefix), rules)
+        mirror = FolderMirror(client, folder, known_as, clean_prefix(prefix), rules, allows_empty=allow_empty)
         if once:
             _sync_once(mirror)
             return

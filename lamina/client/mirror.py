@@ -215,6 +215,7 @@ class FolderMirror:
         name: Of the mirror: by it its own files are known after a restart.
         prefix: Where the folder lies in the workspace, as in ``docs/``; empty for its root.
         rules: What is mirrored.
+        allows_empty: Whether a folder that is empty at the first look removes the files that the workspace has of it.
     """
 
     client: Client
@@ -222,6 +223,7 @@ class FolderMirror:
     name: str
     prefix: str = ""
     rules: FolderRules = field(default_factory=FolderRules)
+    allows_empty: bool = False
     _remote: dict[str, _Remote] = field(default_factory=dict)
     _etags: dict[str, tuple[Print, str]] = field(default_factory=dict)
     _refused: dict[str, tuple[Print, str]] = field(default_factory=dict)
@@ -251,7 +253,7 @@ class FolderMirror:
             stopped: Asked before each file; the round ends early once it is true.
 
         Raises:
-            FolderAwayError: If the folder is not there: nothing is removed then.
+            FolderAwayError: If the folder is not there, or seems so: nothing is removed then.
             LaminaError: If the service does not answer; the next round goes on.
         """
         view = self._view()
@@ -282,6 +284,13 @@ class FolderMirror:
         identity = state.st_dev, state.st_ino
         if self._identity not in {None, identity} and not view.files:
             raise FolderAwayError(f"{self.root} is another folder now, and empty")
+        own = sum(remote.is_own for remote in self._remote.values())
+        # As a mount point is after a reboot, before its file system is there.
+        if self._identity is None and not view.files and own and not self.allows_empty:
+            raise FolderAwayError(
+                f"{self.root} has no file to mirror, and the workspace has {own} of it; mount it, "
+                "or give --allow-empty if they shall be removed"
+            )
         self._identity = identity
         return view
 

@@ -226,6 +226,12 @@ def take_away(folder: Path) -> Path:
     return folder.rename(folder.parent / "aside")
 
 
+def unmount(folder: Path) -> Path:
+    aside = take_away(folder)
+    folder.mkdir()
+    return aside
+
+
 def put_back(aside: Path, folder: Path) -> None:
     aside.rename(folder)
 
@@ -246,6 +252,44 @@ async def test_a_folder_that_is_away_removes_nothing(client: CountingClient, fol
 
     assert (back.sent, back.removed) == ((), ())
     assert await files_of(client) == {"a.md": "one"}
+
+
+@pytest.mark.parametrize("there", [{}, {".git/HEAD": "ref"}])
+async def test_a_folder_that_is_empty_at_the_start_removes_nothing_unless_that_is_asked_for(
+    client: CountingClient, folder: Path, there: dict[str, str | bytes]
+) -> None:
+    write(folder, {"a.md": "one", "b.md": "two"})
+    await synced(FolderMirror(client, folder, "here"), anew=True)
+    aside = unmount(folder)
+    write(folder, there)
+    mirror = FolderMirror(client, folder, "here")
+    for _ in range(2):
+        with pytest.raises(FolderAwayError, match=r"workspace has 2 of it.*--allow-empty"):
+            await synced(mirror, anew=True)
+    assert await files_of(client) == {"a.md": "one", "b.md": "two"}
+    shutil.rmtree(folder)
+    put_back(aside, folder)
+    mounted = await synced(mirror, anew=True)
+    (folder / "a.md").unlink()
+    (folder / "b.md").unlink()
+    emptied = await synced(mirror)
+
+    assert (mounted.sent, mounted.removed) == ((), ())
+    assert emptied.removed == ("a.md", "b.md")
+
+
+async def test_an_empty_folder_is_mirrored_where_that_is_asked_for_or_nothing_is_lost(
+    client: CountingClient, folder: Path
+) -> None:
+    await asyncio.to_thread(client.put_file, "theirs.md", "of somebody else")
+    nothing = await synced(FolderMirror(client, folder, "here"), anew=True)
+    write(folder, {"a.md": "one"})
+    await synced(FolderMirror(client, folder, "here"), anew=True)
+    (folder / "a.md").unlink()
+    asked_for = await synced(FolderMirror(client, folder, "here", allows_empty=True), anew=True)
+
+    assert (nothing.removed, asked_for.removed) == ((), ("a.md",))
+    assert await files_of(client) == {"theirs.md": "of somebody else"}
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")
