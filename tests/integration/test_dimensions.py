@@ -1,6 +1,8 @@
 """Vectors of any dimension: beside each other, each searched by an index of its own."""
 
 import json
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -144,6 +146,26 @@ def test_what_was_interrupted_is_continued(database: str) -> None:
     begin_building(database, HashingModel(96).identity)
 
     assert vector_indexes(database) == complete
+    assert rows(database, "SELECT count(*) FROM pg_index WHERE NOT indisvalid") == [(0,)]
+
+
+def test_reads_go_on_while_the_drop_of_an_interrupted_index_waits_for_one(database: str) -> None:
+    claim_generation(database, HashingModel().identity)
+    begin_building(database, HashingModel(96).identity)
+    rows(database, "UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'message_chunks_embedding_2'::regclass")
+    waiting = "SELECT 1 FROM pg_stat_activity WHERE query LIKE 'DROP INDEX%%' AND wait_event_type = 'Lock'"
+    with ThreadPoolExecutor(1) as pool, psycopg.connect(database) as reader:
+        reader.execute("SELECT count(*) FROM message_chunks")
+        building = pool.submit(begin_building, database, HashingModel(96).identity)
+        while not rows(database, waiting):
+            assert not building.done()
+            time.sleep(0.05)
+        with psycopg.connect(database) as other:
+            other.execute("SET lock_timeout = '2s'")
+            other.execute("SELECT count(*) FROM message_chunks")
+        reader.rollback()
+        building.result()
+
     assert rows(database, "SELECT count(*) FROM pg_index WHERE NOT indisvalid") == [(0,)]
 
 

@@ -23,7 +23,7 @@ WHERE i.indrelid = ANY(ARRAY(SELECT to_regclass(wanted) FROM unnest(%(tables)s::
 
 -- name: drop_index
 -- One whose building was interrupted serves no search, but takes every write.
-DROP INDEX IF EXISTS {name}
+DROP INDEX CONCURRENTLY IF EXISTS {name}
 
 -- name: create_index
 CREATE INDEX CONCURRENTLY {name} ON {table} USING hnsw ((embedding::{type}) {operators})
