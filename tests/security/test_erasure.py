@@ -107,6 +107,9 @@ async def fill(app: Application, user: str, word: str) -> None:
     usage = {"provider": "acme", "model": "large", "input_tokens": 7}
     done = {"tool_calls": [call], "usage": usage, "outcome": {"succeeded": True, "comment": word}}
     await sent(client, "POST", "/v1/turns", ids | {"session": f"s {word}", "messages": [], **done})
+    for kind, lost in (("notes", {}), ("documents", {"key": f"lost {word}"})):
+        thrown = await sent(client, "POST", f"/v1/{kind}", ids | lost | {"content": f"{word} lost a compass"})
+        assert (await client.delete(f"/v1/{kind}/{thrown['id']}")).is_success
     note = await sent(client, "POST", "/v1/notes", ids | {"content": f"{word} keeps the key", "tags": [word]})
     await sent(client, "PATCH", f"/v1/notes/{note['id']}", {"content": f"{word} keeps two keys"})
     await sent(client, "PATCH", "/v1/profile", {"user": user, "patch": {"boat": word}})
