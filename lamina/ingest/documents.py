@@ -38,7 +38,7 @@ from lamina.stores.postgres.epochs import bump_epoch, read_epoch
 from lamina.stores.postgres.events import record_event
 from lamina.stores.postgres.idempotency import Once
 from lamina.stores.postgres.outbox import enqueue_entries, outbox_entries
-from lamina.stores.postgres.trash import discard
+from lamina.stores.postgres.trash import TrashPolicy, discard
 from lamina.text.hygiene import composed
 from lamina.text.words import index_words
 
@@ -119,6 +119,7 @@ class DocumentRecorder:
         clock: The time of day.
         embed_deadline_s: Seconds after which a write gives up on the embedder's answer to one call.
         budget: Most time of the embedder for one request.
+        trash: How long deleted documents can be brought back.
     """
 
     def __init__(
@@ -132,6 +133,7 @@ class DocumentRecorder:
         clock: Clock,
         embed_deadline_s: float,
         budget: EmbeddingBudget,
+        trash: TrashPolicy,
     ) -> None:
         self._pool = pool
         self._documents = Documents(pool)
@@ -142,6 +144,7 @@ class DocumentRecorder:
         self._clock = clock
         self._embed_deadline_s = embed_deadline_s
         self._budget = budget
+        self._trash = trash
         self._processes = reader_processes(policy.limits)
         # Threads of their own, which only wait for a process: those of other writes stay free.
         self._threads = ThreadPoolExecutor(PARSERS, thread_name_prefix="document")
@@ -238,7 +241,7 @@ class DocumentRecorder:
         async def act(connection: Connection) -> None:
             if before is not None:
                 await before(connection)
-            await discard(connection, TrashKind.DOCUMENT, tenant, id_, self._clock())
+            await discard(connection, self._trash, TrashKind.DOCUMENT, tenant, id_, self._clock())
             scope, gone = await delete_document(connection, tenant, id_)
             nodes = await self._linker.forget(connection, gone)
             await enqueue_entries(connection, [*outbox_entries("documents", gone), *outbox_entries("graph", nodes)])

@@ -140,7 +140,10 @@ class Eraser:
     ) -> Sequence[DictRow]:
         rows = await delete_user_rows(connection, kind, owner.tenant, owner.user, limit=PAGE)
         if kind in ERASED:
-            await erase_memory_ids(connection, owner.tenant, [row["id"] for row in rows])
+            erased = [row["id"] for row in rows]
+            await erase_memory_ids(connection, owner.tenant, erased)
+            # Also a procedure that the user's runs taught, which lies there as nobody's.
+            await erase_from_trash(connection, owner.tenant, erased)
         if projection is not None:
             ids = [row["id"] for row in rows]
             nodes = await self._linker.forget(connection, ids)

@@ -42,7 +42,7 @@ from lamina.stores.postgres.procedures import (
     report_outcome,
     update_procedure,
 )
-from lamina.stores.postgres.trash import discard
+from lamina.stores.postgres.trash import TrashPolicy, discard
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +82,7 @@ class ProcedureRecorder:
         embed_deadline_s: Seconds after which a write gives up on the embedder.
         metadata_limit: Of a procedure's metadata.
         learning: When outcomes activate or drop a learnt procedure.
+        trash: How long deleted procedures can be brought back.
     """
 
     def __init__(
@@ -94,9 +95,11 @@ class ProcedureRecorder:
         embed_deadline_s: float,
         metadata_limit: MetadataLimit,
         learning: LearningPolicy,
+        trash: TrashPolicy,
     ) -> None:
         self.metadata_limit = metadata_limit
         self._learning = learning
+        self._trash = trash
         self._pool = pool
         self._embedder = embedder
         self._generation = generation
@@ -176,7 +179,7 @@ class ProcedureRecorder:
 
         async def act(connection: Connection) -> None:
             scope = await delete_procedure(connection, tenant, id_, now)
-            await discard(connection, TrashKind.PROCEDURE, tenant, id_, now)
+            await discard(connection, self._trash, TrashKind.PROCEDURE, tenant, id_, now)
             await bump_epoch(connection, scope, teaches=True)
             await record_event(connection, Event.of(scope, EventKind.PROCEDURE_DELETED, id_))
 

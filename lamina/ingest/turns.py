@@ -323,7 +323,7 @@ class Recorder:
         hashes = [item.note.content_hash() for item in notes]
         expired = await self._unlink(connection, await delete_expired(connection, scope, hashes, now))
         cutoff = self._trash.cutoff(now)
-        found = await find_discarded(connection, scope, TrashKind.NOTE, hashes, cutoff)
+        found = await find_discarded(connection, scope, TrashKind.NOTE, hashes, cutoff) if self._trash.keeps else {}
         back = await revive_notes(connection, scope.tenant, sorted(found.values()), now) if found else []
         await erase_from_trash(connection, scope.tenant, back)
         put = await put_notes(
@@ -434,7 +434,7 @@ class Recorder:
 
         async def act(connection: Connection) -> None:
             scope, deletion = await delete_note(connection, tenant, id_, now)
-            await discard(connection, TrashKind.NOTE, tenant, id_, now)
+            await discard(connection, self._trash, TrashKind.NOTE, tenant, id_, now)
             await enqueue_entries(connection, await self._unlink(connection, deletion))
             await bump_epoch(connection, scope, teaches=True)
             await record_event(connection, Event.of(scope, EventKind.NOTE_DELETED, *deletion.deleted))
@@ -449,7 +449,7 @@ class Recorder:
         """
 
         async def act(connection: Connection) -> None:
-            await discard(connection, TrashKind.MESSAGE, tenant, id_, self._clock())
+            await discard(connection, self._trash, TrashKind.MESSAGE, tenant, id_, self._clock())
             scope = await delete_message(connection, tenant, id_)
             nodes = await self._linker.forget(connection, [id_])
             await enqueue_entries(connection, [*outbox_entries("messages", [id_]), *outbox_entries("graph", nodes)])

@@ -117,6 +117,7 @@ def build_document_parts(settings: Settings, pool: Pool, embedder: Embedder, gen
         clock=utc_now,
         embed_deadline_s=settings.write.embed_deadline_s,
         budget=EmbeddingBudget(chosen.embed_budget_s, settings.embedding.tokens_per_s, "documents.embed_budget_s"),
+        trash=trash_policy(settings),
     )
     return DocumentParts(Documents(pool), recorder)
 
@@ -160,6 +161,7 @@ def build_procedure_parts(
         embed_deadline_s=settings.write.embed_deadline_s,
         metadata_limit=metadata_limit(settings),
         learning=learning_policy(settings),
+        trash=trash_policy(settings),
     )
     return ProcedureParts(reads, matcher, recorder)
 

@@ -119,6 +119,7 @@ class Stage:
             embed_deadline_s=60,
             metadata_limit=used.metadata_limit,
             learning=used._learning,
+            trash=used._trash,
         )
 
     async def ask(self, text: str, *, limit: int = 10, filters: Filters | None = None, **ids: Any) -> Ranking:

@@ -1,17 +1,21 @@
 """What was deleted comes back as it was, for a time, and not after an erasure."""
 
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 import httpx
 import psycopg
 import pytest
+from psycopg.rows import dict_row
 
-from lamina.core.principals import KeyRole
-from lamina.stores.postgres.trash import end_trash
+from lamina.core.principals import Bounds, KeyRole, new_principal
+from lamina.models.hashing import HashingModel
+from lamina.stores.postgres.keys import store_key
+from lamina.stores.postgres.trash import QUERIES, end_trash
 from lamina.wiring.stores import utc_now
-from tests.support.application import Application
+from tests.support.application import Application, running, settings_for
 
 WORD = "heliotrope"
 
@@ -187,3 +191,115 @@ async def test_what_lies_there_for_too_long_ends(application: Application) -> No
     pool, tenant = application.pool, application.tenant
     cutoff = utc_now() - timedelta(days=30)
     assert await end_trash(pool, tenant, cutoff=cutoff) == 1
+
+
+def client_of(app: Application, *users: str) -> httpx.AsyncClient:
+    """A client whose key is bound to users."""
+    principal = new_principal(app.tenant, KeyRole.WRITER, utc_now(), bounds=Bounds(users=frozenset(users)))
+    return app.client(store_key(app.url, principal, "bound"))
+
+
+async def discarded_procedure(app: Application, user: str, *, is_private: bool) -> str:
+    """Delete a procedure that a user's runs taught; return its id."""
+    id_, path = await make(app, "procedure", f"{WORD}{uuid4().hex[:8]}")
+    with psycopg.connect(app.url) as connection:
+        connection.execute(
+            "UPDATE procedures SET user_id = %s, is_private = %s, is_learnt = true WHERE id = %s",
+            [user, is_private, id_],
+        )
+    await sent(app.client(app.new_key(app.tenant, KeyRole.ADMIN)), "DELETE", path)
+    return id_
+
+
+@pytest.mark.parametrize(("is_private", "own", "foreign"), [(False, 403, 403), (True, 403, 404)])
+async def test_a_key_of_a_user_restores_no_procedure_since_it_may_write_none(
+    application: Application, is_private: bool, own: int, foreign: int
+) -> None:
+    user = f"ann {uuid4()}"
+    id_ = await discarded_procedure(application, user, is_private=is_private)
+
+    answers = [await client_of(application, name).post(f"/v1/trash/{id_}/restore") for name in (user, f"bob {uuid4()}")]
+
+    assert [answer.status_code for answer in answers] == [own, foreign]
+    assert (await application.client().get(f"/v1/procedures/{id_}")).status_code == 404
+    restored = await sent(application.client(), "POST", f"/v1/trash/{id_}/restore")
+    assert restored["user"] == (user if is_private else None)
+    assert (await application.client().get(f"/v1/procedures/{id_}")).status_code == 200
+
+
+@pytest.mark.parametrize("is_private", [False, True])
+async def test_an_erasure_takes_the_procedures_of_its_user_out_of_the_trash(
+    application: Application, is_private: bool
+) -> None:
+    user = f"ann {uuid4()}"
+    id_ = await discarded_procedure(application, user, is_private=is_private)
+    admin = application.client(application.new_key(application.tenant, KeyRole.ADMIN))
+
+    await sent(admin, "DELETE", "/v1/users", params={"user": user})
+
+    with psycopg.connect(application.url) as connection:
+        assert connection.execute("SELECT * FROM trash WHERE id = %s", [id_]).fetchall() == []
+    assert (await application.client().post(f"/v1/trash/{id_}/restore")).status_code == 404
+
+
+@pytest.mark.parametrize("kind", ["message", "document"])
+async def test_what_an_earlier_release_discarded_has_the_defaults_of_later_columns(
+    application: Application, kind: str
+) -> None:
+    word = f"{WORD}{uuid4().hex[:8]}"
+    id_, path = await make(application, kind, word)
+    before = await found(application, f"{word} boat")
+    await sent(application.client(), "DELETE", path)
+    with psycopg.connect(application.url) as connection:
+        connection.execute(f"ALTER TABLE {kind}s ADD COLUMN later text NOT NULL DEFAULT 'a default'")
+        chunks = "message_chunks" if kind == "message" else "passage_chunks"
+        connection.execute(f"ALTER TABLE {chunks} ADD COLUMN later integer NOT NULL DEFAULT 7")
+        # Of a column that is no more, too.
+        connection.execute(
+            "UPDATE trash SET rows = jsonb_set(rows::jsonb, %s, '1')::json WHERE id = %s",
+            [[f"{kind}s", "0", "former"], id_],
+        )
+
+    await sent(application.client(), "POST", f"/v1/trash/{id_}/restore")
+
+    assert before[0] in await found(application, f"{word} boat")
+    with psycopg.connect(application.url, row_factory=dict_row) as connection:
+        rows = connection.execute(f"TABLE {kind}s").fetchall()
+    assert [row["later"] for row in rows] == ["a default"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_nothing_is_discarded_where_nothing_is_kept(database: str, tmp_path: Path, kind: str) -> None:
+    settings = settings_for(database, tmp_path, history={"trash_days": 0})
+    async with running(settings, database, HashingModel()) as app:
+        id_, path = await make(app, kind, f"{WORD}{uuid4().hex[:8]}")
+
+        await sent(app.client(), "DELETE", path)
+
+        with psycopg.connect(app.url) as connection:
+            assert connection.execute("SELECT * FROM trash WHERE id = %s", [id_]).fetchall() == []
+        assert (await app.client().post(f"/v1/trash/{id_}/restore")).status_code == 404
+
+
+async def test_a_text_is_looked_for_in_the_trash_by_its_hash(application: Application) -> None:
+    parameters = {
+        "tenant": application.tenant,
+        "workspace": "default",
+        "namespace": "default",
+        "user_id": None,
+        "kind": "note",
+        "hashes": [b"hash 1", b"hash 2"],
+        "cutoff": utc_now(),
+    }
+    with psycopg.connect(application.url) as connection:
+        connection.execute(
+            "INSERT INTO trash (tenant, id, workspace, namespace, kind, content_hash, deleted_at) "
+            "SELECT %s, gen_random_uuid(), 'default', 'default', 'note', ('hash ' || i)::bytea, now() "
+            "FROM generate_series(1, 20000) i",
+            [application.tenant],
+        )
+        connection.execute("ANALYZE trash")
+        plan = str(connection.execute(b"EXPLAIN " + QUERIES["find_discarded"], parameters).fetchall())
+        connection.rollback()
+
+    assert "trash_of_text" in plan

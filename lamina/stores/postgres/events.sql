@@ -25,7 +25,7 @@ SET user_id = NULL, agent_id = NULL, session_id = NULL, memory_ids = '{}', facts
 WHERE tenant = %(tenant)s AND user_id = %(user_id)s
 
 -- name: erase_memory_ids
--- Of memories that were erased with their user without being theirs; events are read from end to end.
+-- Of memories that were erased with their user without being theirs.
 UPDATE events
 SET memory_ids = ARRAY(SELECT i FROM unnest(memory_ids) WITH ORDINALITY AS ids (i, place)
                        WHERE i <> ALL(%(ids)s::uuid[]) ORDER BY place)

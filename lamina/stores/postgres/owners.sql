@@ -47,7 +47,10 @@ SELECT id, workspace, NULL AS namespace, NULL AS user_id, NULL AS agent_id
 FROM webhooks WHERE tenant = %(tenant)s AND id = ANY(%(ids)s)
 
 -- name: find_discarded_owners
-SELECT id, workspace, namespace, user_id, agent_id FROM trash WHERE tenant = %(tenant)s AND id = ANY(%(ids)s)
+-- Keys of these users write no procedure, not even their user's own, and so restore none: to them it is nobody's.
+SELECT id, workspace, namespace,
+       CASE WHEN kind = 'procedure' AND user_id = ANY(%(users)s::text[]) THEN NULL ELSE user_id END AS user_id, agent_id
+FROM trash WHERE tenant = %(tenant)s AND id = ANY(%(ids)s)
 
 -- name: find_document_agents
 -- The agents of the documents that a scope has under these keys.

@@ -75,6 +75,20 @@ BEGIN
     RETURN NULL;
 END
 $$;
+CREATE FUNCTION public.revive_rows(relation regclass, rows json) RETURNS void
+    LANGUAGE plpgsql
+    AS $_$
+DECLARE
+    names text;
+BEGIN
+    SELECT string_agg(quote_ident(attname), ', ') INTO names
+    FROM pg_attribute
+    WHERE attrelid = relation AND attnum > 0 AND NOT attisdropped
+      AND attname IN (SELECT json_object_keys(rows -> 0));
+    EXECUTE format('INSERT INTO %1$s (%2$s) SELECT %2$s FROM json_populate_recordset(NULL::%1$s, $1)', relation, names)
+    USING rows;
+END
+$_$;
 CREATE FUNCTION public.settled_events() RETURNS bigint
     LANGUAGE plpgsql
     AS $$
@@ -1034,6 +1048,7 @@ CREATE UNIQUE INDEX erasures_one_of_each ON public.erasures USING btree (tenant,
 CREATE INDEX erasures_open ON public.erasures USING btree (requested_at) WHERE (state <> 'complete'::text);
 CREATE INDEX events_by_id ON public.events USING btree (tenant, id);
 CREATE INDEX events_by_time ON public.events USING brin (created_at);
+CREATE INDEX events_of_memories ON public.events USING gin (memory_ids);
 CREATE INDEX events_of_user ON public.events USING btree (tenant, user_id) WHERE (user_id IS NOT NULL);
 CREATE INDEX idempotency_keys_by_age ON public.idempotency_keys USING btree (tenant, created_at);
 CREATE INDEX idempotency_keys_by_user ON public.idempotency_keys USING btree (tenant, user_hash) WHERE (user_hash IS NOT NULL);
@@ -1080,6 +1095,7 @@ CREATE UNIQUE INDEX responses_one_of_each ON public.responses USING btree (diges
 CREATE INDEX shares_into ON public.shares USING btree (tenant, to_workspace) WHERE (revoked_at IS NULL);
 CREATE UNIQUE INDEX shares_one_of_each ON public.shares USING btree (tenant, from_workspace, from_namespace, to_workspace, segment, public.sha256_of(tags)) WHERE (revoked_at IS NULL);
 CREATE INDEX trash_of_scope ON public.trash USING btree (tenant, workspace, namespace, deleted_at DESC);
+CREATE INDEX trash_of_text ON public.trash USING btree (tenant, workspace, namespace, kind, content_hash);
 CREATE INDEX trash_of_user ON public.trash USING btree (tenant, user_id) WHERE (user_id IS NOT NULL);
 CREATE INDEX webhooks_due ON public.webhooks USING btree (next_at);
 CREATE INDEX webhooks_of_tenant ON public.webhooks USING btree (tenant, created_at);

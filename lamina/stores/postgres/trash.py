@@ -25,14 +25,7 @@ _DISCARD = {
     TrashKind.DOCUMENT: QUERIES["discard_document"],
 }
 # In the order in which rows refer to one another.
-_REVIVE = {
-    "messages": QUERIES["revive_messages"],
-    "message_chunks": QUERIES["revive_message_chunks"],
-    "compacted_chunks": QUERIES["revive_compacted_chunks"],
-    "documents": QUERIES["revive_documents"],
-    "passages": QUERIES["revive_passages"],
-    "passage_chunks": QUERIES["revive_passage_chunks"],
-}
+_TABLES = ("messages", "message_chunks", "compacted_chunks", "documents", "passages", "passage_chunks")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,14 +34,22 @@ class TrashPolicy:
 
     kept: timedelta
 
+    @property
+    def keeps(self) -> bool:
+        """Whether a deleted memory is kept at all."""
+        return self.kept > timedelta()
+
     def cutoff(self, now: datetime) -> datetime:
         """Return the time from which on deletions can be undone."""
         return now - self.kept
 
 
-async def discard(connection: Connection, kind: TrashKind, tenant: str, id_: UUID, now: datetime) -> None:
-    """Put a memory into the trash, in the transaction that deletes it; its rows must be there still."""
-    await connection.execute(_DISCARD[kind], {"tenant": tenant, "id": id_, "now": now})
+async def discard(
+    connection: Connection, policy: TrashPolicy, kind: TrashKind, tenant: str, id_: UUID, now: datetime
+) -> None:
+    """Put a memory into the trash if it keeps any, in the transaction that deletes it; its rows must be there still."""
+    if policy.keeps:
+        await connection.execute(_DISCARD[kind], {"tenant": tenant, "id": id_, "now": now})
 
 
 async def take(connection: Connection, tenant: str, id_: UUID) -> None:
@@ -88,11 +89,14 @@ async def revive_procedure(connection: Connection, tenant: str, id_: UUID) -> No
 
     Raises:
         Conflict: If the scope has an equal one.
+        NotFound: If it was erased meanwhile.
     """
     try:
-        await connection.execute(QUERIES["revive_procedure"], {"tenant": tenant, "id": id_})
+        cursor = await connection.execute(QUERIES["revive_procedure"], {"tenant": tenant, "id": id_})
     except psycopg.errors.UniqueViolation as error:
         raise Conflict("the scope has an equal procedure again; change or delete that one") from error
+    if cursor.rowcount == 0:
+        raise NotFound("deleted memory", str(id_))
 
 
 async def revive_rows(connection: Connection, rows: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:
@@ -104,9 +108,9 @@ async def revive_rows(connection: Connection, rows: Mapping[str, Sequence[Mappin
     try:
         if rows.get("messages"):
             await connection.execute(QUERIES["revive_session"], {"rows": Json(rows["messages"])})
-        for table, statement in _REVIVE.items():
+        for table in _TABLES:
             if rows.get(table):
-                await connection.execute(statement, {"rows": Json(rows[table])})
+                await connection.execute(QUERIES["revive_rows"], {"relation": table, "rows": Json(rows[table])})
     except psycopg.errors.UniqueViolation as error:
         raise Conflict("the scope has the same again; change or delete that one") from error
 

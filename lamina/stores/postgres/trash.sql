@@ -5,8 +5,10 @@ FROM notes WHERE tenant = %(tenant)s AND id = %(id)s
 ON CONFLICT (tenant, id) DO UPDATE SET deleted_at = excluded.deleted_at
 
 -- name: discard_procedure
+-- One that a user's runs taught, and that all users share since, is nobody's.
 INSERT INTO trash (tenant, id, workspace, namespace, user_id, agent_id, kind, content_hash, deleted_at)
-SELECT tenant, id, workspace, namespace, user_id, agent_id, 'procedure', content_hash, %(now)s
+SELECT tenant, id, workspace, namespace, CASE WHEN is_private THEN user_id END, agent_id, 'procedure', content_hash,
+       %(now)s
 FROM procedures WHERE tenant = %(tenant)s AND id = %(id)s
 ON CONFLICT (tenant, id) DO UPDATE SET deleted_at = excluded.deleted_at
 
@@ -93,23 +95,8 @@ FROM json_populate_recordset(NULL::messages, %(rows)s::json) m
 ON CONFLICT (tenant, workspace, namespace, session_id)
 DO UPDATE SET next_position = greatest(sessions.next_position, excluded.next_position)
 
--- name: revive_messages
-INSERT INTO messages SELECT * FROM json_populate_recordset(NULL::messages, %(rows)s::json)
-
--- name: revive_message_chunks
-INSERT INTO message_chunks SELECT * FROM json_populate_recordset(NULL::message_chunks, %(rows)s::json)
-
--- name: revive_compacted_chunks
-INSERT INTO compacted_chunks SELECT * FROM json_populate_recordset(NULL::compacted_chunks, %(rows)s::json)
-
--- name: revive_documents
-INSERT INTO documents SELECT * FROM json_populate_recordset(NULL::documents, %(rows)s::json)
-
--- name: revive_passages
-INSERT INTO passages SELECT * FROM json_populate_recordset(NULL::passages, %(rows)s::json)
-
--- name: revive_passage_chunks
-INSERT INTO passage_chunks SELECT * FROM json_populate_recordset(NULL::passage_chunks, %(rows)s::json)
+-- name: revive_rows
+SELECT revive_rows(%(relation)s, %(rows)s)
 
 -- name: end_trash
 DELETE FROM trash WHERE tenant = %(tenant)s AND deleted_at <= %(cutoff)s
