@@ -13,8 +13,9 @@ from lamina.core.events import IDS_OF_EVENT, Event, EventKind
 from lamina.core.memories import new_id
 from lamina.core.principals import KeyRole
 from lamina.core.scope import Scope
+from lamina.ingest.erasure import PAGE
 from lamina.stores.postgres.connection import Connection, Pool, connect, in_transaction
-from lamina.stores.postgres.events import end_events, record_event, record_events, settled_position
+from lamina.stores.postgres.events import QUERIES, end_events, record_event, record_events, settled_position
 from lamina.wiring.stores import build_pool, utc_now
 from tests.support.application import Application, settings_for
 
@@ -177,3 +178,18 @@ async def test_an_erased_user_and_the_ids_of_everything_erased_vanish_from_event
     for gone in (user, note, made, said["messages"][0]["id"]):
         assert gone in str(before)
         assert gone not in str(events)
+
+
+def test_the_events_of_erased_memories_are_found_by_an_index(application: Application) -> None:
+    with psycopg.connect(application.url, row_factory=psycopg.rows.scalar_row) as connection:
+        connection.execute(
+            "INSERT INTO events (id, tenant, kind, memory_ids) "
+            "SELECT gen_random_uuid(), %s, 'note.created', ARRAY[gen_random_uuid()] FROM generate_series(1, 20000)",
+            [application.tenant],
+        )
+        connection.execute("ANALYZE events")
+        parameters = {"tenant": application.tenant, "ids": [uuid4() for _ in range(PAGE)]}
+        lines = connection.execute(b"EXPLAIN " + QUERIES["erase_memory_ids"], parameters).fetchall()
+        connection.rollback()
+
+    assert "events_of_memories" in str(lines)
