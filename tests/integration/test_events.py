@@ -193,3 +193,4 @@ def test_the_events_of_erased_memories_are_found_by_an_index(application: Applic
         connection.rollback()
 
     assert "events_of_memories" in str(lines)
+    assert "Seq Scan" not in str(lines)

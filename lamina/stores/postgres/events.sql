@@ -25,11 +25,14 @@ SET user_id = NULL, agent_id = NULL, session_id = NULL, memory_ids = '{}', facts
 WHERE tenant = %(tenant)s AND user_id = %(user_id)s
 
 -- name: erase_memory_ids
--- Of memories that were erased with their user without being theirs.
+-- Of memories that were erased with their user without being theirs. One id at a time: for a thousand at once the
+-- planner expects all events, and reads them from end to end.
 UPDATE events
 SET memory_ids = ARRAY(SELECT i FROM unnest(memory_ids) WITH ORDINALITY AS ids (i, place)
                        WHERE i <> ALL(%(ids)s::uuid[]) ORDER BY place)
-WHERE tenant = %(tenant)s AND memory_ids && %(ids)s::uuid[]
+WHERE tenant = %(tenant)s AND seq = ANY(ARRAY(
+    SELECT e.seq FROM unnest(%(ids)s::uuid[]) AS erased (id) JOIN events e ON e.memory_ids @> ARRAY[erased.id]
+    WHERE e.tenant = %(tenant)s))
 
 -- name: end_events
 DELETE FROM events WHERE (%(tenant)s::text IS NULL OR tenant = %(tenant)s) AND created_at <= %(cutoff)s

@@ -1048,7 +1048,7 @@ CREATE UNIQUE INDEX erasures_one_of_each ON public.erasures USING btree (tenant,
 CREATE INDEX erasures_open ON public.erasures USING btree (requested_at) WHERE (state <> 'complete'::text);
 CREATE INDEX events_by_id ON public.events USING btree (tenant, id);
 CREATE INDEX events_by_time ON public.events USING brin (created_at);
-CREATE INDEX events_of_memories ON public.events USING gin (memory_ids);
+CREATE INDEX events_of_memories ON public.events USING gin (memory_ids) WITH (fastupdate=off);
 CREATE INDEX events_of_user ON public.events USING btree (tenant, user_id) WHERE (user_id IS NOT NULL);
 CREATE INDEX idempotency_keys_by_age ON public.idempotency_keys USING btree (tenant, created_at);
 CREATE INDEX idempotency_keys_by_user ON public.idempotency_keys USING btree (tenant, user_hash) WHERE (user_hash IS NOT NULL);

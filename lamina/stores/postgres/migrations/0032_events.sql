@@ -16,7 +16,8 @@ CREATE TABLE events (
 );
 CREATE INDEX events_by_id ON events (tenant, id);
 CREATE INDEX events_by_time ON events USING brin (created_at);
-CREATE INDEX events_of_memories ON events USING gin (memory_ids);
+-- Without a list of entries to be added later, which each look would read.
+CREATE INDEX events_of_memories ON events USING gin (memory_ids) WITH (fastupdate = off);
 CREATE INDEX events_of_user ON events (tenant, user_id) WHERE user_id IS NOT NULL;
 
 -- Numbers of a sequence are committed out of their order. So each transaction holds, from before it takes its numbers
