@@ -82,11 +82,15 @@ class StoredFile:
 
 @dataclass(frozen=True, slots=True)
 class ShownFile:
-    """A file that every context block of its workspace shows."""
+    """A file that every context block of its workspace shows.
+
+    Args:
+        content: Its text; ``None`` if that is too long to be shown.
+    """
 
     id: UUID
     path: str
-    content: str
+    content: str | None
     user: str | None = None
 
 

@@ -142,7 +142,7 @@ class ContextSearch:
     async def _always(self, scope: Scope) -> tuple[Sequence[ShownFile] | None, Mapping[str, str]]:
         if self._files is None:
             return None, {}
-        return await read_or_degrade("files", self._files.always(scope), self._deadline_s)
+        return await read_or_degrade("files", self._files.always(scope, self._files_tokens), self._deadline_s)
 
     async def _facts(
         self, request: SearchRequest, hits: Sequence[FusedHit]

@@ -10,7 +10,9 @@ from urllib.parse import quote
 import httpx
 import pytest
 
+from lamina.core.scope import Scope
 from lamina.models.hashing import HashingModel
+from lamina.stores.postgres.files import Files
 from tests.support.application import Application, running, settings_for
 
 ROOT = "/v1/workspaces/atlas/files"
@@ -314,6 +316,37 @@ async def test_what_is_always_shown_keeps_to_its_budget_and_names_what_it_left_o
     assert any(part.startswith("files: ") for part in whole["omitted"])
     assert small["tokens"] <= 500
     assert small["text"].count("[File: ") <= 1
+
+
+async def test_of_files_that_are_always_shown_long_ones_are_not_read_and_short_ones_still_stand_there(
+    application: Application,
+) -> None:
+    long = {"a.md": "\n" * 900_000 + "end", "b.md": "x" * 32_769, "c.md": "界" * 10_923}
+    for path, content in long.items():
+        assert (await put(application, path, content, always=True)).is_success
+    await put(application, "table.md", "blank" + " " * 16_000 + "padded", always=True)
+    await put(application, "z.md", "Answer in Esperanto.", always=True)
+    scope = Scope(application.tenant, "atlas")
+
+    read = await Files(application.pool).always(scope, 2048)
+    told = await block(application)
+
+    texts = {file.path: None if file.content is None else len(file.content) for file in read}
+    assert texts == {"a.md": None, "b.md": None, "c.md": None, "table.md": 16_011, "z.md": 20}
+    assert "[File: z.md]\nAnswer in Esperanto." in told["text"]
+    assert "[File: table.md]\nblank" in told["text"]
+    assert "files: 3" in told["omitted"]
+
+
+async def test_files_that_are_always_shown_are_read_up_to_a_number_of_bytes_together(application: Application) -> None:
+    for number in range(12):
+        assert (await put(application, f"{number:02}.md", "\n" * 30_000 + "x", always=True)).is_success
+
+    read = await Files(application.pool).always(Scope(application.tenant, "atlas"), 2048)
+    told = await block(application)
+
+    assert [file.content is not None for file in read] == [True] * 4 + [False] * 8
+    assert "files: 12" in told["omitted"]
 
 
 async def test_a_file_forges_no_part_of_a_block(application: Application) -> None:

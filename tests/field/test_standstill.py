@@ -305,6 +305,22 @@ async def test_no_step_of_a_search_among_long_messages_holds_the_others_up(
     assert longest_s < LONGEST_STEP_S
 
 
+async def test_no_step_of_a_block_beside_long_files_holds_the_others_up(application: Application) -> None:
+    client = application.client()
+    for number in range(8):
+        body = {"content": "\n" * 900_000 + "end", "always": True}
+        stored = await client.put(f"/v1/workspaces/atlas/files/{number}.md", json=body)
+        assert stored.is_success, stored.text
+    asked = {"query": "anything at all", "workspace": "atlas"}
+    await client.post("/v1/context", json=asked | {"workspace": "first"})
+    await application.indexed()
+
+    answer, longest_s = await with_longest_step(client, "/v1/context", asked)
+
+    assert "files: 8" in answer.json()["omitted"]
+    assert longest_s < LONGEST_STEP_S
+
+
 async def with_longest_step(client: httpx.AsyncClient, path: str, body: dict[str, Any]) -> tuple[httpx.Response, float]:
     """Send a request; return the answer, and how long the loop's thread worked at the longest step meanwhile."""
     content = json.dumps(body)

@@ -119,7 +119,10 @@ def _take_files(extras: Extras, left: int, layout: "_Layout") -> tuple[list[tupl
     sections: list[tuple[ShownFile, str]] = []
     room = min(left, extras.files_tokens)
     for file in extras.files:
-        section, rest = _take_whole(layout.file(file), room, layout)
+        section, rest = "", room
+        # Its own text tells most cheaply that a file is too long; where no room is left, none is looked at.
+        if file.content is not None and room > 0 and estimated_tokens(file.content) <= room:
+            section, rest = _take_whole(layout.file(file, file.content), room, layout)
         sections.append((file, section))
         left, room = left - (room - rest), rest
     return sections, left
@@ -192,9 +195,9 @@ class _TextLayout:
         header = _header("Profile", profile.user, *_unverified(is_verified=profile.is_verified))
         return f"{header}\n{as_json(profile.document, sort_keys=True)}"
 
-    def file(self, file: ShownFile) -> str:
+    def file(self, file: ShownFile, content: str) -> str:
         owner = () if file.user is None else (f"user: {as_name(file.user)}",)
-        return f"{_header('File', file.path, *owner)}\n{as_content(file.content)}"
+        return f"{_header('File', file.path, *owner)}\n{as_content(content)}"
 
     def memory(self, hit: FusedHit, hints: Sequence[str]) -> str:
         return format_memory(hit, hints)
@@ -221,9 +224,9 @@ class _MessagesLayout:
         text = as_json(profile.document, sort_keys=True)
         return as_json(_message("profile", "profile", profile.user, text) | unverified)
 
-    def file(self, file: ShownFile) -> str:
+    def file(self, file: ShownFile, content: str) -> str:
         owner = {} if file.user is None else {"user": file.user}
-        return as_json(_message("file", "files", file.path, file.content) | owner)
+        return as_json(_message("file", "files", file.path, content) | owner)
 
     def memory(self, hit: FusedHit, hints: Sequence[str]) -> str:
         memory = hit.memory

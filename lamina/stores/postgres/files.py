@@ -16,6 +16,10 @@ from lamina.stores.postgres.queries import load_queries
 QUERIES = load_queries("files.sql")
 
 MOST_SHOWN = 100
+MOST_BYTES_OF_TOKEN = 16
+"""A token of English has 5 bytes, of Chinese 3; code and tables have many blanks, which count nothing."""
+MOST_READ = 4
+"""Of as many texts of the largest length the bytes are read, for some of them turn out not to fit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,9 +101,16 @@ class Files:
         rows = await read_rows(self._pool, QUERIES["list_files"], scope_parameters(scope) | parameters)
         return [_stored(row) for row in rows]
 
-    async def always(self, scope: Scope) -> list[ShownFile]:
-        """Return the files that every context block of the scope shows, the shared ones first, at most a hundred."""
-        rows = await read_rows(self._pool, QUERIES["list_always"], scope_parameters(scope) | {"limit": MOST_SHOWN})
+    async def always(self, scope: Scope, most_tokens: int) -> list[ShownFile]:
+        """Return the files that every context block of the scope shows, the shared ones first, at most a hundred.
+
+        Args:
+            scope: Where they are.
+            most_tokens: Of all that are shown; what cannot fit comes without its text.
+        """
+        most_bytes = most_tokens * MOST_BYTES_OF_TOKEN
+        bounds = {"limit": MOST_SHOWN, "most_each": most_bytes, "most_together": most_bytes * MOST_READ}
+        rows = await read_rows(self._pool, QUERIES["list_always"], scope_parameters(scope) | bounds)
         return [ShownFile(row["id"], row["path"], row["content"], row["user_id"]) for row in rows]
 
 

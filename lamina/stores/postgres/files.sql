@@ -40,13 +40,17 @@ ORDER BY d.path COLLATE "C"
 LIMIT %(limit)s
 
 -- name: list_always
--- Files that every block shows, shared ones first, as long as they are short enough to be shown.
-SELECT d.id, d.path, d.content, d.user_id
-FROM documents d
-WHERE d.tenant = %(tenant)s AND d.workspace = %(workspace)s AND d.namespace = %(namespace)s AND d.is_always
-  AND (d.user_id IS NULL OR d.user_id = %(user_id)s::text)
-ORDER BY d.user_id NULLS FIRST, d.path COLLATE "C"
-LIMIT %(limit)s
+-- Files that every block shows, shared ones first. A text too long to be shown is not read: its length stands beside it.
+SELECT id, path, user_id, CASE WHEN bytes <= %(most_each)s AND bytes_so_far <= %(most_together)s THEN content END AS content
+FROM (SELECT d.id, d.path, d.user_id, d.content, octet_length(d.content) AS bytes,
+             sum(octet_length(d.content)) FILTER (WHERE octet_length(d.content) <= %(most_each)s)
+                 OVER (ORDER BY d.user_id NULLS FIRST, d.path COLLATE "C") AS bytes_so_far
+      FROM documents d
+      WHERE d.tenant = %(tenant)s AND d.workspace = %(workspace)s AND d.namespace = %(namespace)s AND d.is_always
+        AND (d.user_id IS NULL OR d.user_id = %(user_id)s::text)
+      ORDER BY d.user_id NULLS FIRST, d.path COLLATE "C"
+      LIMIT %(limit)s) listed
+ORDER BY user_id NULLS FIRST, path COLLATE "C"
 
 -- name: keep_version
 -- The text of a file that is about to be replaced; the oldest of more than enough go.
