@@ -37,3 +37,15 @@ def test_a_failing_migration_leaves_nothing_behind(database: str, monkeypatch: p
 
     with psycopg.connect(database) as connection:
         assert connection.execute("SELECT to_regclass('half_done')").fetchone() == (None,)
+
+
+def test_notes_are_checked_while_others_write_them(database: str) -> None:
+    [check] = [migration for migration in migrations() if migration.name == "0040_checked_notes.sql"]
+    with psycopg.connect(database) as writer, psycopg.connect(database, autocommit=True) as connection:
+        connection.execute("ALTER TABLE notes ADD CONSTRAINT later CHECK (importance >= 0) NOT VALID")
+        writer.execute("LOCK TABLE notes IN ROW EXCLUSIVE MODE")
+        connection.execute("SET lock_timeout = '2s'")
+        connection.execute(check.text.replace("notes_category_check", "later").encode())
+        found = connection.execute("SELECT conname, convalidated FROM pg_constraint WHERE conrelid = 'notes'::regclass")
+
+        assert all(is_valid for _, is_valid in found.fetchall())

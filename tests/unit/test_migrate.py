@@ -1,3 +1,4 @@
+import re
 import time
 
 import pytest
@@ -52,6 +53,19 @@ def test_the_migrations_of_this_release_are_numbered_without_gaps() -> None:
 
     assert [migration.version for migration in released] == list(range(1, len(released) + 1))
     assert all(migration.text.strip() for migration in released)
+
+
+def test_no_migration_reads_a_whole_table_under_the_lock_that_changes_it() -> None:
+    late = [migration for migration in migrations() if migration.version >= 30]
+    empty = {table for migration in late for table in re.findall(r"CREATE TABLE (\w+)", migration.text)}
+
+    for migration in late:
+        changed = set(re.findall(r"ALTER TABLE (\w+)\s+(?!VALIDATE)", migration.text)) - empty
+        indexed = set(re.findall(r"CREATE (?:UNIQUE )?INDEX \w+\s+ON (\w+)", migration.text))
+        added = re.findall(r"ADD CONSTRAINT [^;]+;", migration.text)
+        assert not changed & indexed, f"{migration.name}: build the index in a migration of its own"
+        assert all(text.endswith(" NOT VALID;") for text in added), f"{migration.name}: validate in one of its own"
+        assert not changed or "VALIDATE" not in migration.text, migration.name
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,6 @@ ALTER TABLE documents
     ADD COLUMN text_hash bytea,
     ADD COLUMN is_always boolean NOT NULL DEFAULT false,
     ADD COLUMN mirror text;
-CREATE INDEX documents_by_path ON documents (tenant, workspace, namespace, path COLLATE "C") WHERE path IS NOT NULL;
-CREATE INDEX documents_always ON documents (tenant, workspace, namespace) WHERE is_always;
 
 ALTER TABLE passages
     ADD COLUMN line_start integer,

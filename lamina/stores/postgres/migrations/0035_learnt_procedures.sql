@@ -4,7 +4,6 @@ ALTER TABLE procedures
     ADD COLUMN is_learnt boolean NOT NULL DEFAULT false,
     ADD COLUMN is_private boolean NOT NULL DEFAULT false,
     ADD COLUMN is_decided boolean NOT NULL DEFAULT false;
-CREATE INDEX procedures_learnt ON procedures (tenant, workspace, namespace, id) WHERE is_learnt AND deleted_at IS NULL;
 
 -- What a run that ended with an outcome taught.
 ALTER TABLE agent_turns
