@@ -14,7 +14,7 @@ class EventOut(Output):
     """A change of memories."""
 
     id: UUID = Field(description="Id of the event; a reader goes on after it.")
-    kind: EventKind = Field(description="What happened.")
+    kind: EventKind | str = Field(description="What happened; another text in an event of a newer release.")
     at: datetime = Field(description="When, UTC.")
     workspace: str | None = Field(description="Project; null for a change of the whole tenant.")
     namespace: str | None = Field(description="Subdivision of the workspace; null for a change of all of it.")

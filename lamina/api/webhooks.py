@@ -28,7 +28,7 @@ class WebhookOut(Output):
     id: UUID = Field(description="Id of the webhook.")
     url: str = Field(description="Where events are sent to.")
     workspace: str | None = Field(description="Project whose events it gets; null for all.")
-    kinds: list[EventKind] = Field(description="Kinds that it gets; all if empty.")
+    kinds: list[EventKind | str] = Field(description="Kinds that it gets; all if empty.")
     created_at: datetime = Field(description="When it was made, UTC.")
     delivered: int = Field(description="Events that it took.")
     delivered_at: datetime | None = Field(description="When it took the last one, UTC.")

@@ -52,7 +52,7 @@ class Event:
     """A change of memories.
 
     Args:
-        kind: What happened.
+        kind: What happened, as :class:`EventKind` names it; another text in an event of a newer release.
         tenant: Whose memories.
         workspace: Where; ``None`` for a change of the whole tenant.
         namespace: Where in it; ``None`` for one of the whole workspace.
@@ -63,7 +63,7 @@ class Event:
         facts: Small facts, such as counts and versions; never contents, and nothing that names a user.
     """
 
-    kind: EventKind
+    kind: str
     tenant: str
     workspace: str | None = None
     namespace: str | None = None
@@ -123,7 +123,7 @@ class EventFilter:
     namespace: str | None = None
     user: str | None = None
     agent: str | None = None
-    kinds: frozenset[EventKind] = frozenset()
+    kinds: frozenset[str] = frozenset()
 
     def admits(self, event: Event) -> bool:
         """Report whether the event is wanted."""

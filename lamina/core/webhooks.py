@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from urllib.parse import urlsplit
 from uuid import UUID
 
-from lamina.core.events import EventFilter, EventKind
+from lamina.core.events import EventFilter
 from lamina.errors import InvalidInput
 
 MAX_URL_CHARS = 2_000
@@ -37,7 +37,7 @@ class Webhook:
     tenant: str
     url: str
     workspace: str | None
-    kinds: frozenset[EventKind]
+    kinds: frozenset[str]
     created_at: datetime
     position: int = 0
     attempts: int = 0

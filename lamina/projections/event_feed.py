@@ -39,7 +39,8 @@ class Start:
 
 @dataclass(frozen=True, slots=True)
 class _Batch:
-    after: int
+    """All that is new for a tenant since its stream was handed something, or since it began to read."""
+
     until: int
     events: Sequence[StoredEvent]
     at: float
@@ -141,7 +142,7 @@ class EventFeed:
             is_news, batch = await subscription.take(heartbeat_s)
             if not is_news:
                 yield ()
-            elif batch is None or batch.after > position or self._clock() - batch.at > HANDED_OVER_S:
+            elif batch is None or self._clock() - batch.at > HANDED_OVER_S:
                 is_behind = True
             else:
                 events = [one for one in batch.events if one.position > position and wanted.admits(one.event)]
@@ -171,10 +172,10 @@ class EventFeed:
         elif settled > position:
             tenants = {subscription.tenant for subscription in self._open}
             found = await self._events.new(tenants, position, settled, MOST_NEW)
-            self._hand_over(found, position, settled)
+            self._hand_over(found, settled)
         return settled
 
-    def _hand_over(self, found: Sequence[StoredEvent], after: int, until: int) -> None:
+    def _hand_over(self, found: Sequence[StoredEvent], until: int) -> None:
         of_tenant: dict[str, list[StoredEvent]] = {}
         for one in found:
             of_tenant.setdefault(one.event.tenant, []).append(one)
@@ -183,7 +184,7 @@ class EventFeed:
             if len(found) == MOST_NEW:
                 subscription.offer(None)
             elif own:
-                subscription.offer(_Batch(after, until, own, self._clock()))
+                subscription.offer(_Batch(until, own, self._clock()))
 
 
 async def place_after(events: Events, tenant: str, last_id: UUID, now: Clock) -> Start:

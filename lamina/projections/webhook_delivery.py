@@ -79,6 +79,8 @@ class WebhookDelivery:
                     await self.start_due()
                 except LaminaError as error:
                     logger.warning("webhooks: postgres does not answer, retrying: %s", error)
+                except Exception:  # The indexer, which runs this, goes on.
+                    logger.exception("webhooks: cannot look for those that are due, retrying")
                 await asyncio.sleep(self._policy.poll_s)
         finally:
             await cancel_all(self._sending)
@@ -112,6 +114,8 @@ class WebhookDelivery:
             await self._send_page(webhook, claim)
         except LaminaError as error:  # The claim ends by itself.
             logger.warning("webhooks: postgres does not answer, retrying: %s", error)
+        except Exception:  # Others go on, and this one when its claim has ended.
+            logger.exception("webhooks: %s cannot be served, retrying", webhook.id)
 
     async def _send_letters(self, webhook: Webhook, claim: UUID) -> None:
         """Send dead letters again, up to the first one that is not taken."""

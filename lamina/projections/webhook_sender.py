@@ -15,6 +15,8 @@ with needing("serve", "webhooks are signed"):
     import standardwebhooks
 
 ERROR_CHARS = 200
+# Once: to read the authorities takes a tenth of a second, and this module is imported in a thread.
+_AUTHORITIES = httpx.create_ssl_context(trust_env=False)
 
 
 async def send_event(
@@ -63,7 +65,9 @@ async def _post(
     }
     # No proxy of the environment: it would resolve the name anew.
     async with (
-        httpx.AsyncClient(trust_env=False, follow_redirects=False, timeout=policy.timeout_s) as client,
+        httpx.AsyncClient(
+            verify=_AUTHORITIES, trust_env=False, follow_redirects=False, timeout=policy.timeout_s
+        ) as client,
         client.stream(
             "POST",
             url.copy_with(host=allowed[0]),

@@ -3,7 +3,7 @@
 import asyncio
 import json
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -13,10 +13,13 @@ import httpx
 import psycopg
 import pytest
 
+from lamina.core.events import EventFilter, EventPage, StoredEvent
 from lamina.core.memories import new_id
 from lamina.core.principals import Bounds, KeyRole, new_principal
 from lamina.models.hashing import HashingModel
+from lamina.projections.event_feed import EventFeed
 from lamina.settings.serving import FrontDoorSettings
+from lamina.stores.postgres.events import Events
 from lamina.stores.postgres.keys import list_keys, revoke_key, store_key
 from lamina.wiring.stores import utc_now
 from tests.support.application import Application, running, settings_for
@@ -298,3 +301,47 @@ async def test_the_head_of_a_stream_ends(app: Application) -> None:
 
     assert answer.status_code == 200
     assert answer.headers["content-type"].startswith("text/event-stream")
+
+
+class CountedEvents(Events):
+    """Events that count the pages that streams read for themselves, and the looks."""
+
+    pages = 0
+    looked: int | None = None
+
+    async def page(self, tenant: str, wanted: EventFilter, after: int, limit: int) -> EventPage:
+        self.pages += 1
+        return await super().page(tenant, wanted, after, limit)
+
+    async def new(self, tenants: Collection[str], after: int, until: int, limit: int) -> list[StoredEvent]:
+        found = await super().new(tenants, after, until, limit)
+        self.looked = until
+        return found
+
+
+async def test_a_stream_shares_the_look_with_all_others_though_events_of_other_tenants_come_between(
+    app: Application,
+) -> None:
+    events, other = CountedEvents(app.pool), app.for_tenant(f"other {uuid4()}")
+    feed = EventFeed(events, poll_s=0.01, streams=5, tenant_streams=5, clock=lambda: 0)
+    seen: list[list[str]] = []
+    with feed.subscribe(app.tenant) as subscription:
+        found = feed.follow(subscription, EventFilter(), await events.settled(), heartbeat_s=0.05)
+        async with asyncio.timeout(PATIENCE_S):
+            written = [await add(app)]
+            while len(seen) < 1:
+                seen += [[str(id_) for id_ in one.event.ids] for one in await anext(found)]
+            at_first = events.pages
+            for _ in range(6):
+                await add(other)
+                settled = await events.settled()
+                while events.looked is None or events.looked < settled:
+                    await anext(found)
+                written.append(await add(app))
+                while len(seen) < len(written):
+                    seen += [[str(id_) for id_ in one.event.ids] for one in await anext(found)]
+    await feed.close()
+    await other.close_clients()
+
+    assert [id_ for ids in seen for id_ in ids] == written
+    assert events.pages - at_first <= 2  # The first look after a stream was opened has it read once more.

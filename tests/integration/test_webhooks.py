@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import ipaddress
 import json
+import ssl
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
@@ -17,6 +18,7 @@ import psycopg
 import pytest
 from standardwebhooks import Webhook as Verifier
 
+from lamina.core.memories import new_id
 from lamina.core.principals import Bounds, KeyRole, new_principal
 from lamina.core.webhooks import allowed_addresses, clean_url, is_public, pause_after
 from lamina.errors import InvalidInput
@@ -28,6 +30,7 @@ from lamina.wiring.stores import utc_now
 from tests.support.application import Application, running, settings_for
 
 PATIENCE_S = 30.0
+NEWER_KIND = "dream.woven"
 ALLOWED = {"allow_private": True, "allow_http": True, "attempts": 3, "timeout_s": 5, "poll_s": 0.05}
 OK = b"HTTP/1.1 204 No Content\r\nContent-Length: 0\r\n\r\n"
 FAILED = b"HTTP/1.1 500 Internal Server Error\r\nContent-Length: 0\r\n\r\n"
@@ -504,3 +507,97 @@ async def test_an_erased_user_is_in_nothing_that_is_sent_later(
 
     assert "user.erased" in {one.event["kind"] for one in receiver.got}
     assert not [one for one in receiver.got if "ann lee" in one.body or note in one.body]
+
+
+def report_an_event_of_a_newer_release(app: Application) -> str:
+    with psycopg.connect(app.url) as connection:
+        connection.execute(
+            "INSERT INTO events (id, tenant, workspace, kind, memory_ids) VALUES (%s, %s, 'default', %s, ARRAY[%s])",
+            [new_id(), app.tenant, NEWER_KIND, id_ := uuid4()],
+        )
+    return str(id_)
+
+
+async def test_kinds_of_a_newer_release_pass_as_text(
+    app: Application, delivery: WebhookDelivery, receiver: Receiver
+) -> None:
+    every, one = await hook(app, receiver.url), await hook(app, receiver.url, kinds=["note.created"])
+    with psycopg.connect(app.url) as connection:
+        connection.execute("UPDATE webhooks SET kinds = %s WHERE id = %s", [[NEWER_KIND], one["id"]])
+    reported = report_an_event_of_a_newer_release(app)
+    written = await add(app)
+
+    await delivery.deliver_due()
+
+    assert sorted(receiver.ids()) == sorted([reported, reported, written])
+    assert {received.event["kind"] for received in receiver.got} == {NEWER_KIND, "note.created"}
+    assert ((await shown(app, every))["kinds"], (await shown(app, one))["kinds"]) == ([], [NEWER_KIND])
+    events = (await app.client().get("/v1/events")).json()["events"]
+    assert NEWER_KIND in {event["kind"] for event in events}
+
+
+async def test_a_webhook_whose_row_cannot_be_read_keeps_no_other_from_its_events(
+    app: Application, receiver: Receiver
+) -> None:
+    broken = await hook(app, receiver.url)
+    await hook(app, receiver.url)
+    with psycopg.connect(app.url) as connection:
+        connection.execute("UPDATE webhooks SET secrets = '[{}]' WHERE id = %s", [broken["id"]])
+    written = await add(app)
+    arrived = asyncio.Event()
+
+    async def take(_: Received, writer: asyncio.StreamWriter) -> None:
+        writer.write(OK)
+        await writer.drain()
+        arrived.set()
+
+    receiver.misbehave = take
+    delivering = asyncio.create_task(build_webhook_delivery(app.settings, app.pool).run())
+    arrival = asyncio.create_task(arrived.wait())
+
+    await asyncio.wait([delivering, arrival], timeout=PATIENCE_S, return_when=asyncio.FIRST_COMPLETED)
+
+    assert not delivering.done()
+    assert receiver.ids() == [written]
+    delivering.cancel()
+    await asyncio.wait([delivering])
+
+
+async def test_an_event_that_cannot_be_sent_keeps_no_other_webhook_from_it(
+    app: Application, receiver: Receiver, caplog: pytest.LogCaptureFixture
+) -> None:
+    await hook(app, receiver.url)
+    await hook(app, receiver.url.replace("127.0.0.1", "localhost"))
+    written = await add(app)
+
+    async def resolve(host: str, _: int) -> Sequence[str]:
+        if host == "localhost":
+            raise RuntimeError("the resolver is broken")
+        return ["127.0.0.1"]
+
+    await build_webhook_delivery(app.settings, app.pool, resolve).deliver_due()
+
+    assert receiver.ids() == [written]
+    assert "the resolver is broken" in caplog.text
+
+
+async def test_the_authorities_are_read_once_however_many_events_are_sent(
+    app: Application, delivery: WebhookDelivery, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await hook(app, receiver.url)
+    await add(app)
+    await delivery.deliver_due()
+    read: list[object] = []
+    load = ssl.SSLContext.load_verify_locations
+
+    def counted(self: ssl.SSLContext, *args: Any, **kwargs: Any) -> None:
+        read.append(self)
+        load(self, *args, **kwargs)
+
+    monkeypatch.setattr(ssl.SSLContext, "load_verify_locations", counted)
+    for _ in range(3):
+        await add(app)
+
+    await delivery.deliver_due()
+
+    assert (len(receiver.got), read) == (4, [])

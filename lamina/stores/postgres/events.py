@@ -8,7 +8,7 @@ from uuid import UUID
 from psycopg.rows import DictRow
 from psycopg.types.json import Jsonb
 
-from lamina.core.events import IDS_OF_EVENT, Event, EventFilter, EventKind, EventPage, StoredEvent
+from lamina.core.events import IDS_OF_EVENT, Event, EventFilter, EventPage, StoredEvent
 from lamina.core.memories import new_id
 from lamina.stores.postgres.connection import Connection, Pool, connect
 from lamina.stores.postgres.queries import load_queries
@@ -40,7 +40,7 @@ async def record_events(connection: Connection, events: Sequence[Event]) -> None
         "users": [event.user for event in parts],
         "agents": [event.agent for event in parts],
         "sessions": [event.session for event in parts],
-        "kinds": [event.kind.value for event in parts],
+        "kinds": [str(event.kind) for event in parts],
         "memory_ids": [Jsonb([str(id_) for id_ in event.ids]) for event in parts],
         "facts": [Jsonb(dict(event.facts)) for event in parts],
     }
@@ -132,7 +132,7 @@ class Events:
 
 def _stored_event(row: DictRow) -> StoredEvent:
     event = Event(
-        EventKind(row["kind"]),
+        row["kind"],
         row["tenant"],
         row["workspace"],
         row["namespace"],

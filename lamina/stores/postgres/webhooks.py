@@ -1,5 +1,6 @@
 """Webhooks as rows: their places in the order of events, their claims and their dead letters."""
 
+import logging
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -8,12 +9,12 @@ from uuid import UUID
 from psycopg.rows import DictRow
 from psycopg.types.json import Jsonb
 
-from lamina.core.events import EventKind
 from lamina.core.webhooks import DeadLetter, Webhook
 from lamina.errors import Conflict, NotFound
 from lamina.stores.postgres.connection import Pool, connect
 from lamina.stores.postgres.queries import load_queries
 
+logger = logging.getLogger(__name__)
 QUERIES = load_queries("webhooks.sql")
 
 CLAIM_S = 120.0
@@ -102,11 +103,20 @@ class WebhookTable:
         )
 
     async def claim(self, claim: UUID, settled: int, *, limit: int, of_tenant: int) -> list[Webhook]:
-        """Take webhooks that have something to send; no other process sends for them meanwhile."""
+        """Take webhooks that have something to send; no other process sends for them meanwhile.
+
+        One whose row cannot be read is logged, and tried again when the claim has ended.
+        """
         rows = await self._rows(
             QUERIES["claim_webhooks"], claim=claim, settled=settled, limit=limit, of_tenant=of_tenant, claim_s=CLAIM_S
         )
-        return [_webhook(row) for row in rows]
+        found = []
+        for row in rows:
+            try:
+                found.append(_webhook(row))
+            except Exception:
+                logger.exception("webhooks: the row of %s cannot be read", row["id"])
+        return found
 
     async def advance(self, id_: UUID, claim: UUID, position: int, delivered: int) -> bool:
         """Move a webhook on behind the events that were sent; report whether the claim holds still."""
@@ -161,5 +171,5 @@ def _webhook(row: DictRow) -> Webhook:
     now = datetime.now(UTC)
     ends = [(item["secret"], item["until"]) for item in row["secrets"]]
     valid = tuple(secret for secret, until in ends if until is None or datetime.fromisoformat(until) > now)
-    kinds = frozenset(EventKind(kind) for kind in row["kinds"])
+    kinds = frozenset(row["kinds"])
     return Webhook(kinds=kinds, secrets=valid, **{name: row[name] for name in (*names, *counted)})
