@@ -28,8 +28,10 @@ from lamina.api.openai.answers import AnswerReader, reader_of
 from lamina.api.openai.requests import ModelRequest, Said, Shape, ToolResult, read_request, with_block
 from lamina.core.principals import Principal, Verb
 from lamina.core.quotas import Resource, spend
-from lamina.errors import LaminaError, Overloaded, Unavailable
+from lamina.core.tiers import TIERS
+from lamina.errors import InvalidInput, LaminaError, Overloaded, Unavailable
 from lamina.settings.doors import GatewaySettings
+from lamina.settings.loading import Settings, served_tiers
 from lamina.text.hygiene import MAX_QUERY_CHARS
 from lamina.text.parts import ends_of
 
@@ -44,6 +46,7 @@ SHAPES: Mapping[tuple[str, str], Shape] = {
 }
 PASSED = frozenset({("POST", "embeddings"), ("GET", "models")})
 """Calls that memory has no part in. What lies upstream under the operator's key is nobody's here: nothing else goes."""
+HEADERS = frozenset(f"lamina-{name}" for name in (*SCOPE_FIELDS, "session", "record", "upstream-key"))
 LARGE_BYTES = 64 * 1024
 """Of a body that is read in a thread."""
 MOST_HELD_BYTES = 256 * 1024 * 1024
@@ -68,12 +71,12 @@ class GatewayRoute(Route):
 
     Args:
         behind: The API behind the front door.
-        settings: Of the gateway.
+        settings: Those of the gateway, and which tiers are served.
     """
 
     openapi_extra = body_of(mib=BODY_MIB)
 
-    def __init__(self, behind: ASGIApp, settings: GatewaySettings) -> None:
+    def __init__(self, behind: ASGIApp, settings: Settings) -> None:
         self._gateway = _Gateway(behind, settings)
         super().__init__(f"{PREFIX}/{{call:path}}", endpoint=self._gateway, include_in_schema=False)
 
@@ -110,9 +113,10 @@ class _Asked:
 class _Gateway:
     """Passes calls on, with memory where they ask a model."""
 
-    def __init__(self, behind: ASGIApp, settings: GatewaySettings) -> None:
+    def __init__(self, behind: ASGIApp, settings: Settings) -> None:
         self._behind = behind
-        self._settings = settings
+        self._settings = settings.gateway
+        self._off = TIERS.keys() - served_tiers(settings)
         self._http: httpx.AsyncClient | None = None
         self._blocks: TTLCache[Any, tuple[str, int]] = TTLCache(KEPT_BLOCKS, BLOCK_S)
         self._sessions: TTLCache[tuple[str, str], str] = TTLCache(KEPT_CHAINS, CHAIN_S)
@@ -176,6 +180,9 @@ class _Gateway:
         read = _read_body(shape, body) if len(body) < LARGE_BYTES else await asyncio.to_thread(_read_body, shape, body)
         if read is None:
             return None
+        unknown = [name for name in request.headers if name.startswith("lamina-") and name not in HEADERS]
+        if unknown:
+            raise InvalidInput(unknown[0], f"is no header of the gateway; expected one of {', '.join(sorted(HEADERS))}")
         principal: Principal = request.scope["state"]["principal"]
         named = {**read.ids, **ids_of(request.headers, (*SCOPE_FIELDS, "session"))}
         session = named.pop("session", None) or self._session_of(principal, read)
@@ -195,14 +202,14 @@ class _Gateway:
     async def _with_memories(self, asked: _Asked, body: list[bytes]) -> _Recall:
         """Put memories into a body, in its place in the list, if there are any and they come in time."""
         read = asked.request
-        if not read.question or read.is_remembered or Verb.READ not in asked.principal.allowed_verbs():
+        if not read.question.strip() or read.is_remembered or Verb.READ not in asked.principal.allowed_verbs():
             return _OFF
-        key = asked.principal, tuple(sorted(asked.ids.items())), read.history, read.question
+        key = asked.principal, tuple(sorted(asked.ids.items())), asked.session, read.history, read.question
         found = self._blocks.get(key) if read.is_continued else None
         if found is None:
             try:
                 found = await self._recalled(asked)
-            except (LaminaError, TimeoutError) as error:
+            except (Unavailable, TimeoutError) as error:
                 _logger.warning("a request went on without memories: %s", error or "none were found in time")
                 return _Recall("unavailable")
             self._blocks[key] = found
@@ -217,7 +224,8 @@ class _Gateway:
         """Return the block for a question, and how many memories are in it.
 
         Raises:
-            LaminaError: If the stores do not answer.
+            LaminaError: If the scope is none, or reaches further than the key.
+            Unavailable: If the stores do not answer.
             TimeoutError: If they take too long.
         """
         not_own = {"not": {"session": {"eq": asked.session}}}
@@ -228,8 +236,9 @@ class _Gateway:
             inner_client(self._behind, asked.principal, asked.ids) as api,
         ):
             answer = await api.context(question, budget_tokens=self._settings.budget_tokens, **wishes)
-        if answer["degraded"] and not answer["results"]:
-            raise Unavailable("memory", f"without {', '.join(answer['degraded'])}")
+        missing = set(answer["degraded"]) - self._off
+        if missing and not answer["results"]:
+            raise Unavailable("memory", f"without {', '.join(sorted(missing))}")
         return answer["text"], len(answer["results"])
 
     async def _ask(self, request: Request, body: list[bytes]) -> "httpx.Response":
@@ -272,8 +281,8 @@ class _Gateway:
         if answer.id is not None:
             self._sessions[tenant, answer.id] = asked.session
         spend(Resource.MODEL_TOKENS, answer.input_tokens + answer.output_tokens)
-        messages = [_message("user", said) for said in read.said if said.text]
-        if answer.text:
+        messages = [_message("user", said) for said in read.said if said.text.strip()]
+        if answer.text.strip():
             messages.append(_message("assistant", Said(answer.text, None, f"answer-{read.digest}")))
         usage = {
             "provider": self._settings.provider,

@@ -1,5 +1,6 @@
 """Errors at the HTTP edge: one table from the error tree to problem+json (RFC 9457)."""
 
+import json
 import logging
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus
@@ -11,6 +12,7 @@ from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
 from deployments.oauth import challenge
+from deployments.proxy_rules import GATEWAY
 from lamina.api.problems import STATUS_OF
 from lamina.core.metrics import REFUSALS
 from lamina.errors import (
@@ -104,7 +106,15 @@ def answer_error(request: Request, error: LaminaError) -> JSONResponse:
     answer = from_error(error)
     if isinstance(error, Unauthenticated | InsufficientScope) and services.settings.auth.jwt is not None:
         answer.headers["WWW-Authenticate"] = challenge(error, services.settings.auth.jwt)
-    return answer
+    return _for_openai(answer, str(error)) if request.url.path.startswith(GATEWAY) else answer
+
+
+def _for_openai(answer: JSONResponse, detail: str) -> JSONResponse:
+    """Return the same with the member that clients of OpenAI show."""
+    body = json.loads(bytes(answer.body))
+    body["error"] = {"message": _printable(detail), "type": "lamina_error", "param": None, "code": body["type"]}
+    kept = {name: value for name, value in answer.headers.items() if name not in {"content-length", "content-type"}}
+    return JSONResponse(body, answer.status_code, kept, media_type=answer.media_type)
 
 
 async def _on_lamina_error(request: Request, error: Exception) -> JSONResponse:

@@ -80,6 +80,22 @@ ACKNOWLEDGED = _phrases(
     """
 )
 """What an assistant says to a statement of how things are."""
+_EMPTY = listed(
+    """
+    ok okay see noted got thanks thank good great nice sure understood alright right cool fine perfect know hear sounds
+    well lovely wonderful awesome excellent welcome glad done congratulations re s
+    verstanden alles klar gut danke gern gerne notiert prima super schön aha ist das freut mich
+    entendido vale gracias claro perfecto bien bueno genial anotado muy
+    compris accord merci parfait noté entendu très
+    capito grazie va bene perfetto certo ricevuto accordo
+    entendi obrigado obrigada beleza ótimo muito
+    понятно хорошо спасибо ясно понял поняла ладно отлично
+    好的 好 明白 明白了 知道了 我知道了 收到 谢谢
+    わかりました 了解 了解です 了解しました 承知しました はい ありがとう ありがとうございます なるほど
+    네 알겠습니다 감사합니다 좋아요
+    """
+)
+"""Of these, and of function words, is an answer made that only shows that something was heard."""
 OTHERS = _phrases(
     """
     my brother, my sister, my cousin, my neighbour, my neighbor, my niece, my nephew, my aunt, my uncle, my friend,
@@ -139,6 +155,8 @@ _OF_THE_PRESENT = listed(
     "who's what's where's be being"
 )
 _ASKS = regex.compile(r"[?\uff1f\u061f\u037e\u055e\u1367]\W*$")
+_NO_WORD = regex.compile(r"[^\p{L}\p{M}\p{N}]+")
+_SHORT_ANSWER = 8
 _SHORTEST_PARTICIPLE = 5
 _YEAR = regex.compile(r"(?<!\d)(?:19|20)\d\d(?!\d)")
 
@@ -203,6 +221,12 @@ def names_present(phrases: Sequence[str]) -> bool:
 def asks(text: str) -> bool:
     """Report whether a text ends in a question."""
     return _ASKS.search(text) is not None
+
+
+def says_nothing(text: str) -> bool:
+    """Report whether an answer shows no more than that something was heard: "Okay, noted."."""
+    words = _NO_WORD.sub(" ", text.casefold()).split()
+    return len(words) <= _SHORT_ANSWER and all(word in _EMPTY or word in FUNCTION_WORDS for word in words)
 
 
 def asks_for_amount(phrases: Sequence[str]) -> bool:

@@ -352,6 +352,46 @@ async def test_a_block_is_for_a_key_of_the_same_bounds_alone(gateway: Gateway) -
     assert [len(blocks_in(body)) for body in gateway.upstream.bodies] == [1, 0]
 
 
+@pytest.mark.parametrize(
+    ("headers", "status", "told"),
+    [
+        ({"Lamina-Workspace": "harbour"}, 403, "quay"),
+        ({"Lamina-Worksapce": "quay"}, 422, "lamina-worksapce"),
+        ({"Lamina-User": "x" * 300}, 422, "user"),
+    ],
+)
+async def test_a_scope_that_the_key_does_not_reach_or_that_is_none_is_told_and_nothing_goes_on(
+    gateway: Gateway, headers: dict[str, str], status: int, told: str
+) -> None:
+    gateway.upstream.says("Seven.")
+    admin = gateway.app.client(gateway.app.new_key(gateway.app.tenant, KeyRole.ADMIN))
+    key = (await admin.post("/v1/keys", json={"name": "b", "role": "writer", "workspaces": ["quay"]})).json()["key"]
+
+    async with httpx.AsyncClient(timeout=PATIENCE_S, headers={"Authorization": f"Bearer {key}", **headers}) as plain:
+        refused = await plain.post(f"{gateway.url}/openai/v1/chat/completions", json={"messages": [user(BERTHS)]})
+
+    assert (refused.status_code, gateway.upstream.asked) == (status, [])
+    assert told in refused.json()["error"]["message"]
+
+
+async def test_a_wrong_key_is_told_as_clients_of_openai_read_it(gateway: Gateway) -> None:
+    async with AsyncOpenAI(base_url=f"{gateway.url}/openai/v1", api_key="wrong", max_retries=0) as client:
+        with pytest.raises(APIError, match="no valid API key"):
+            await client.models.list()
+
+
+async def test_blanks_are_no_question_and_are_not_recorded(gateway: Gateway) -> None:
+    gateway.upstream.says("Seven.")
+    client = gateway.client(session="s")
+
+    for text in (" " * 100_000, "\0", BERTHS):
+        answered = await client.chat.completions.with_raw_response.create(model="small", messages=[user(text)])
+        assert answered.headers["Lamina-Memory"] == ("empty" if text is BERTHS else "off")
+
+    stored = await gateway.sessions(4)
+    assert [item["content"] for item in stored if item["role"] == "user"] == [BERTHS]
+
+
 async def test_a_half_of_a_character_stops_neither_the_call_nor_its_record(gateway: Gateway) -> None:
     half = json.dumps(completion("half \ud83d")).encode()
     gateway.upstream.script.append(lambda: Response(half, media_type="application/json"))

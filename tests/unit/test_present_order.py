@@ -77,6 +77,26 @@ def test_what_is_known_to_be_replaced_stands_behind_what_replaced_it_alone() -> 
     assert days_of(ordered) == [20, 30, 1]
 
 
+def test_what_is_known_to_be_replaced_stands_behind_on_one_occasion_too() -> None:
+    said = hit("I live in Paris", 1), hit("Rain again", 1), hit("We moved to Berlin", 1)
+    held, rain, holds = (
+        replace(item, memory=replace(item.memory, id=UUID(int=number))) for number, item in enumerate(said, 1)
+    )
+    held = replace(held, memory=replace(held.memory, replaced_by=(UUID(int=3),)))
+
+    assert days_of(order_for_present((held, rain, holds), "Where does Ann live?", as_of=False)) == [2, 3, 1]
+
+
+@pytest.mark.parametrize("answer", ["I see.", "Okay, noted!", "Das ist gut.", "Entendido, gracias.", "我知道了。"])
+def test_an_assistants_answer_that_says_nothing_stands_behind_all_that_say_something(answer: str) -> None:
+    heard = hit(answer, 40)
+    heard = replace(heard, memory=replace(heard.memory, source="assistant", name=None))
+
+    ordered = order_for_present((heard, *HITS), "Where does Ann live?", as_of=False, weights=LATE_WINS)
+
+    assert days_of(ordered) == [30, 20, 1, 40]
+
+
 def test_two_statements_that_replaced_each_other_are_both_there() -> None:
     one = replace(HITS[0], memory=replace(HITS[0].memory, replaced_by=(UUID(int=30),)))
     other = replace(HITS[1], memory=replace(HITS[1].memory, replaced_by=(UUID(int=1),)))

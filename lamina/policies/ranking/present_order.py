@@ -41,6 +41,7 @@ from lamina.text.standing import (
     names_present,
     names_year_before,
     phrases_of,
+    says_nothing,
     share_of,
     tense,
 )
@@ -109,7 +110,8 @@ def order_for_present(
 
     Messages and what was drawn from them change places, with the scores of these; all else keeps its own. Of those
     beyond the limit, two at most come in, where they are among the first three of that order. Nothing changes for a
-    text that asks nothing, or asks of the past, nor where all was said on one occasion and nothing corrected.
+    text that asks nothing, or asks of the past. Where all was said on one occasion and nothing corrected, only what is
+    known to be replaced goes behind, and answers that say nothing.
 
     Args:
         hits: Best first.
@@ -125,12 +127,12 @@ def order_for_present(
     if not within or not asks_for_state(question, as_of=as_of):
         return tuple(hits[:limit])
     statements = _Signals(question, [statement_of(hits[place]) for place in places])
-    if not statements.are_of_several_occasions and not statements.have_correction:
-        return tuple(hits[:limit])
-    scores = weigh(statements.all(), packaged_weights() if weights is None else weights)
-    best = _kept(sorted(range(len(places)), key=lambda number: -scores[number]), within)
-    decided = statements.misleading_last(statements.corrections_first(best))
-    settled = _replaced_last(decided, [hits[place].memory for place in places])
+    decided = list(range(within))
+    if statements.are_of_several_occasions or statements.have_correction:
+        scores = weigh(statements.all(), packaged_weights() if weights is None else weights)
+        best = _kept(sorted(range(len(places)), key=lambda number: -scores[number]), within)
+        decided = statements.misleading_last(statements.corrections_first(best))
+    settled = _replaced_last(statements.empty_last(decided), [hits[place].memory for place in places])
     ordered = list(hits[:limit])
     for place, number in zip(places, settled, strict=False):
         ordered[place] = replace(hits[places[number]], score=hits[place].score)
@@ -239,6 +241,13 @@ class _Signals:
     def have_correction(self) -> bool:
         """Report whether one of them begins like a correction."""
         return any(not CORRECTION.isdisjoint(phrases) for phrases in self.phrases)
+
+    def empty_last(self, best: Sequence[int]) -> list[int]:
+        """Return the order with an assistant's answers that say nothing behind all that say something."""
+        return sorted(best, key=self._is_empty)
+
+    def _is_empty(self, number: int) -> bool:
+        return not self.statements[number].is_of_person and says_nothing(self.texts[number])
 
     def corrections_first(self, best: Sequence[int]) -> list[int]:
         """Return the order with each correction before the best statement before it on its occasion."""
