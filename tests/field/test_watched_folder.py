@@ -9,12 +9,15 @@ import time
 import unicodedata
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 import uvicorn
+from typer.testing import CliRunner
 
+from lamina.cli.commands import app as command_line
 from lamina.cli.folders import follow
 from lamina.client import Client
 from lamina.client.calls import Call, Json
@@ -424,3 +427,30 @@ async def test_a_watcher_ends_where_its_key_is_refused(application: Application,
             mirror = FolderMirror(client, folder, "here")
             with pytest.raises(LaminaError, match="no valid API key"):
                 await asyncio.to_thread(follow, mirror, threading.Event(), interval_s=0.05, report=print)
+
+
+async def test_the_command_removes_the_files_of_an_empty_folder_on_demand_alone(
+    application: Application, folder: Path
+) -> None:
+    async with served(application) as port:
+        url = f"http://127.0.0.1:{port}"
+        command = [
+            "watch-folder",
+            str(folder),
+            "--workspace",
+            "atlas",
+            "--once",
+            "--url",
+            url,
+            "--key",
+            application.key,
+        ]
+        invoke = partial(asyncio.to_thread, CliRunner().invoke, command_line)
+        write(folder, {"a.md": "one"})
+        sent = await invoke(command)
+        (folder / "a.md").unlink()
+        refused, asked_for = await invoke(command), await invoke([*command, "--allow-empty"])
+
+    assert "sent     a.md" in sent.output
+    assert (refused.exit_code, "--allow-empty" in refused.output) == (1, True)
+    assert (asked_for.exit_code, "removed  a.md" in asked_for.output) == (0, True)

@@ -14,6 +14,7 @@ from mcp.client.stdio import StdioServerParameters
 from mcp.shared.exceptions import MCPError
 
 from lamina.client.mcp.tools import TOOLS
+from lamina.core.trash import TrashKind
 from tests.support.application import Application
 from tests.support.ingress import uvicorn_of
 from tests.support.mcp import LEGACY, MODERN, connected, post
@@ -327,3 +328,12 @@ async def test_over_standard_input_a_service_that_is_away_is_an_error_with_the_r
 
     assert result.is_error
     assert "lamina up" in text_of(result)
+
+
+def test_the_tool_that_forgets_tells_which_memories_can_be_restored() -> None:
+    [forget] = [tool for tool in TOOLS if tool.name == "forget"]
+    told = " ".join((forget.__doc__ or "").split())
+
+    restorable = told.partition(" can be restored")[0].rpartition(". ")[2].lower()
+    assert all(f"{kind}s" in restorable for kind in TrashKind), told
+    assert not any(kind in restorable for kind in ("facts", "entities"))
