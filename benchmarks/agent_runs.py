@@ -120,16 +120,22 @@ def measure(
 
 
 def load(folder: Path) -> tuple[Run, ...]:
-    """Read the runs.
+    """Read the runs; see :func:`read_items`."""
+    return tuple(map(_read, read_items(folder, "--agent-runs")))
+
+
+def read_items(folder: Path, option: str) -> list[Json]:
+    """Read the runs as the data set has them.
 
     Raises:
-        Misconfigured: If the folder does not hold them.
+        Misconfigured: If the folder, which the option names, does not hold them.
     """
     try:
         with gzip.open(folder / FILE) as file:
-            return tuple(map(_read, json.load(file)))
+            items: list[Json] = json.load(file)
     except FileNotFoundError as error:
-        raise Misconfigured(f"{error.filename} does not exist", "name its folder with --agent-runs") from error
+        raise Misconfigured(f"{error.filename} does not exist", f"name its folder with {option}") from error
+    return items
 
 
 def _read(item: Json) -> Run:

@@ -13,8 +13,6 @@ Source:
 """
 
 import asyncio
-import gzip
-import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -26,7 +24,7 @@ from uuid import uuid4
 import typer
 from rich.table import Table
 
-from benchmarks.agent_runs import FILE
+from benchmarks.agent_runs import FILE, read_items
 from benchmarks.options import KeyOption, UrlOption
 from benchmarks.report import publish, stage, table
 from benchmarks.service import Endpoint, service
@@ -88,16 +86,8 @@ def measure(
 
 
 def load(folder: Path) -> tuple[TrialRun, ...]:
-    """Read the runs.
-
-    Raises:
-        Misconfigured: If the folder does not hold them.
-    """
-    try:
-        with gzip.open(folder / FILE) as file:
-            return tuple(map(_read, json.load(file)))
-    except FileNotFoundError as error:
-        raise Misconfigured(f"{error.filename} does not exist", "name its folder with --data") from error
+    """Read the runs; see :func:`benchmarks.agent_runs.read_items`."""
+    return tuple(map(_read, read_items(folder, "--data")))
 
 
 def _read(item: Json) -> TrialRun:
