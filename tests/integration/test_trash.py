@@ -244,13 +244,13 @@ async def test_an_erasure_takes_the_procedures_of_its_user_out_of_the_trash(
 
 @pytest.mark.parametrize("kind", ["message", "document"])
 async def test_what_an_earlier_release_discarded_has_the_defaults_of_later_columns(
-    application: Application, kind: str
+    unshared: Application, kind: str
 ) -> None:
     word = f"{WORD}{uuid4().hex[:8]}"
-    id_, path = await make(application, kind, word)
-    before = await found(application, f"{word} boat")
-    await sent(application.client(), "DELETE", path)
-    with psycopg.connect(application.url) as connection:
+    id_, path = await make(unshared, kind, word)
+    before = await found(unshared, f"{word} boat")
+    await sent(unshared.client(), "DELETE", path)
+    with psycopg.connect(unshared.url) as connection:
         connection.execute(f"ALTER TABLE {kind}s ADD COLUMN later text NOT NULL DEFAULT 'a default'")
         chunks = "message_chunks" if kind == "message" else "passage_chunks"
         connection.execute(f"ALTER TABLE {chunks} ADD COLUMN later integer NOT NULL DEFAULT 7")
@@ -260,10 +260,10 @@ async def test_what_an_earlier_release_discarded_has_the_defaults_of_later_colum
             [[f"{kind}s", "0", "former"], id_],
         )
 
-    await sent(application.client(), "POST", f"/v1/trash/{id_}/restore")
+    await sent(unshared.client(), "POST", f"/v1/trash/{id_}/restore")
 
-    assert before[0] in await found(application, f"{word} boat")
-    with psycopg.connect(application.url, row_factory=dict_row) as connection:
+    assert before[0] in await found(unshared, f"{word} boat")
+    with psycopg.connect(unshared.url, row_factory=dict_row) as connection:
         rows = connection.execute(f"TABLE {kind}s").fetchall()
     assert [row["later"] for row in rows] == ["a default"]
 
