@@ -88,7 +88,7 @@ class Group:
 
 @contextmanager
 def packaged_model() -> Iterator[tuple[Model, Settings]]:
-    """Load the packaged model on the processor, with a folder of its own for what it makes."""
+    """Load the packaged model on the processor; its files go into a temporary folder."""
     with tempfile.TemporaryDirectory(prefix="lamina-benchmark-") as folder:
         settings = Settings(embedding=SentenceTransformersSettings(), data_dir=Path(folder))
         yield build_model(settings, "cpu"), settings

@@ -33,7 +33,7 @@ from lamina.client import AsyncClient
 WARM_UP = 10
 PARTS = 20
 TARGET_MS = 5.0
-"""What a gateway may add to the search that it makes; from the issue that asked for it."""
+"""Most milliseconds that the gateway may add to its own search."""
 
 Json = dict[str, Any]
 Ask = Callable[[str], Awaitable[float]]

@@ -45,7 +45,7 @@ SHAPES: Mapping[tuple[str, str], Shape] = {
     ("POST", "responses"): Shape.RESPONSES,
 }
 PASSED = frozenset({("POST", "embeddings"), ("GET", "models")})
-"""Calls that memory has no part in. What lies upstream under the operator's key is nobody's here: nothing else goes."""
+"""Calls that are passed on without memory. All others are refused: they would reach files under the operator's key."""
 HEADERS = frozenset(f"lamina-{name}" for name in (*SCOPE_FIELDS, "session", "record", "upstream-key"))
 LARGE_BYTES = 64 * 1024
 """Of a body that is read in a thread."""
@@ -87,7 +87,7 @@ class GatewayRoute(Route):
 
 @dataclass(frozen=True, slots=True)
 class _Recall:
-    """What became of a recall."""
+    """The outcome of a recall."""
 
     state: str
     memories: int = 0

@@ -13,7 +13,7 @@ from lamina.settings.doors import JwtSettings
 METADATA_PATH = "/.well-known/oauth-protected-resource"
 SCOPES = tuple(scope_of(verb) for verb in Verb)
 FIRST_SCOPES = " ".join(scope_of(verb) for verb in (Verb.READ, Verb.WRITE, Verb.DELETE))
-"""What a client asks for to begin with: all that a writer may do."""
+"""The scopes of a client's first request: all that a writer may do."""
 
 
 def metadata_url(settings: JwtSettings) -> str:

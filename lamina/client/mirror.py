@@ -53,7 +53,7 @@ class FolderView:
 
 @dataclass(frozen=True, slots=True)
 class FolderRules:
-    """What of a folder is mirrored, and how.
+    """Which files of a folder are mirrored, and how.
 
     Args:
         ignored: Patterns of names, or of paths within the folder.
@@ -230,7 +230,7 @@ class FolderMirror:
     _identity: tuple[int, int] | None = None
 
     def list_remote(self) -> None:
-        """Read which files the workspace has; a round without it trusts what the rounds before did.
+        """Read which files the workspace has; rounds in between rely on the last reading.
 
         Raises:
             LaminaError: If the service does not answer.

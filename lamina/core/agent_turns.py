@@ -100,7 +100,7 @@ class TurnOutcome:
 
 @dataclass(frozen=True, slots=True)
 class AgentWork:
-    """What an agent did in a turn, beside the messages."""
+    """The work of an agent in a turn, beside its messages."""
 
     tool_calls: tuple[ToolCall, ...] = ()
     usage: Usage | None = None

@@ -16,7 +16,7 @@ Fact = str | int | float | bool | None
 
 
 class EventKind(StrEnum):
-    """What happened: the thing and the verb."""
+    """The kind of an event: a thing and a verb."""
 
     TURN_RECORDED = "turn.recorded"
     MESSAGE_DELETED = "message.deleted"

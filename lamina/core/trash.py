@@ -9,7 +9,7 @@ from uuid import UUID
 
 
 class TrashKind(StrEnum):
-    """What was deleted."""
+    """The kind of a deleted memory."""
 
     NOTE = "note"
     MESSAGE = "message"

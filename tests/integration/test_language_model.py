@@ -4,13 +4,11 @@ import json
 import logging
 import subprocess
 import sys
-import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -26,6 +24,7 @@ from lamina.models.hashing import HashingModel
 from lamina.settings.models import LanguageModelSettings
 from lamina.wiring.services import build_extractor
 from tests.support.application import running, settings_for
+from tests.support.model_endpoint import Reply, http_server
 
 NOON = datetime(2026, 3, 12, 12, tzinfo=UTC)
 ID = UUID(int=7)
@@ -75,38 +74,17 @@ def completion(content: object, *, finish: str = "stop", tokens: int = 100) -> t
 
 @contextmanager
 def served(endpoint: Endpoint) -> Iterator[Endpoint]:
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            endpoint.at.append(time.monotonic())
-            body = self.rfile.read(int(self.headers["Content-Length"]))
-            endpoint.asked.append({"path": self.path, **json.loads(body)})
-            endpoint.headers.append({name.lower(): value for name, value in self.headers.items()})
-            time.sleep(endpoint.delay_s)
-            status, headers, reply = endpoint.replies[min(len(endpoint.asked), len(endpoint.replies)) - 1]
-            data = reply if isinstance(reply, bytes) else json.dumps(reply).encode()
-            self.send_response(status)
-            for name, value in {**headers, "Content-Length": str(len(data))}.items():
-                self.send_header(name, value)
-            self.end_headers()
-            self.wfile.write(data)
+    def answer(path: str, headers: Mapping[str, str], body: Any) -> Reply:
+        endpoint.at.append(time.monotonic())
+        endpoint.asked.append({"path": path, **body})
+        endpoint.headers.append(dict(headers))
+        time.sleep(endpoint.delay_s)
+        status, replied, reply = endpoint.replies[min(len(endpoint.asked), len(endpoint.replies)) - 1]
+        return status, replied, reply
 
-        def log_message(self, *args: object) -> None:
-            pass
-
-    class Server(ThreadingHTTPServer):
-        def handle_error(self, *args: object) -> None:
-            pass  # a client that stopped waiting
-
-    server = Server(("127.0.0.1", 0), Handler)
-    endpoint.url = f"http://127.0.0.1:{server.server_port}/v1/"
-    thread = threading.Thread(target=lambda: server.serve_forever(poll_interval=0.01))
-    thread.start()
-    try:
+    with http_server(answer) as url:
+        endpoint.url = f"{url}/v1/"
         yield endpoint
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
 
 
 @pytest.fixture

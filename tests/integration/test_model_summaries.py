@@ -1,13 +1,11 @@
 """The language model's summariser against a real HTTP endpoint on this machine that plays the model."""
 
 import json
-import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
@@ -17,6 +15,7 @@ from lamina.extraction.extractive_summaries import SourceText, Summarizer
 from lamina.extraction.model_summaries import INSTRUCTIONS, SCHEMA, LanguageModelSummarizer
 from lamina.settings.models import LanguageModelSettings
 from lamina.text.words import estimated_tokens
+from tests.support.model_endpoint import Reply, http_server
 
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
 DAY = timedelta(days=1)
@@ -63,34 +62,15 @@ def answer(content: object, *, finish: str = "stop", tokens: int = 100) -> tuple
 
 @contextmanager
 def served(endpoint: Endpoint) -> Iterator[Endpoint]:
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            endpoint.asked.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
-            time.sleep(endpoint.delay_s)
-            status, reply = endpoint.replies[min(len(endpoint.asked), len(endpoint.replies)) - 1]
-            data = json.dumps(reply).encode()
-            self.send_response(status)
-            self.send_header("Content-Length", str(len(data)))
-            self.end_headers()
-            self.wfile.write(data)
+    def answer(path: str, headers: Mapping[str, str], body: Any) -> Reply:
+        endpoint.asked.append(body)
+        time.sleep(endpoint.delay_s)
+        status, reply = endpoint.replies[min(len(endpoint.asked), len(endpoint.replies)) - 1]
+        return status, {}, reply
 
-        def log_message(self, *args: object) -> None:
-            pass
-
-    class Server(ThreadingHTTPServer):
-        def handle_error(self, *args: object) -> None:
-            pass  # a client that stopped waiting
-
-    server = Server(("127.0.0.1", 0), Handler)
-    endpoint.url = f"http://127.0.0.1:{server.server_port}/v1"
-    thread = threading.Thread(target=lambda: server.serve_forever(poll_interval=0.01))
-    thread.start()
-    try:
+    with http_server(answer) as url:
+        endpoint.url = f"{url}/v1"
         yield endpoint
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
 
 
 @pytest.fixture

@@ -43,12 +43,29 @@ def serving(endpoint: ModelEndpoint) -> Iterator[ModelEndpoint]:
     """Run the server."""
     lock = threading.Lock()
 
+    def answer(path: str, headers: Mapping[str, str], body: Any) -> Reply:
+        with lock:
+            reply = endpoint.reply(path, headers.get("authorization"), body)
+        time.sleep(endpoint.delay_s)
+        return reply
+
+    with http_server(answer) as url:
+        endpoint.url = f"{url}/v1"
+        yield endpoint
+
+
+@contextmanager
+def http_server(answer: Callable[[str, Mapping[str, str], Any], Reply]) -> Iterator[str]:
+    """Serve POST on this machine, a thread for each request; gives the URL.
+
+    Args:
+        answer: Makes the reply of a path, of headers with lower names, and of the JSON that was sent.
+    """
+
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
-            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            with lock:
-                status, headers, reply = endpoint.reply(self.path, self.headers.get("Authorization"), body)
-            time.sleep(endpoint.delay_s)
+            sent = {name.lower(): value for name, value in self.headers.items()}
+            status, headers, reply = answer(self.path, sent, json.loads(self.rfile.read(int(sent["content-length"]))))
             data = reply if isinstance(reply, bytes) else json.dumps(reply).encode()
             self.send_response(status)
             for name, value in {**headers, "Content-Length": str(len(data))}.items():
@@ -64,11 +81,10 @@ def serving(endpoint: ModelEndpoint) -> Iterator[ModelEndpoint]:
             pass  # A client that stopped waiting.
 
     server = Server(("127.0.0.1", 0), Handler)
-    endpoint.url = f"http://127.0.0.1:{server.server_port}/v1"
     thread = threading.Thread(target=lambda: server.serve_forever(poll_interval=0.01))
     thread.start()
     try:
-        yield endpoint
+        yield f"http://127.0.0.1:{server.server_port}"
     finally:
         server.shutdown()
         thread.join()

@@ -119,7 +119,7 @@ def read_request(shape: Shape, body: Any) -> ModelRequest | None:
         _ids_of(body),
         _chain_of(body),
         asked is not None and asked < answered,
-        any(_text_of(item).startswith(HEADING) for item in items),
+        any(str(item["content"]).startswith(HEADING) for item in items if isinstance(item.get("content"), str)),
         body.get("store") is not False,
     )
 
