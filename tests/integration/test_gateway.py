@@ -219,6 +219,7 @@ async def test_who_wants_no_record_gets_none(gateway: Gateway, wish: str) -> Non
 async def test_nothing_half_is_recorded_as_whole(gateway: Gateway) -> None:
     half = chunks("Berth ")[0]
     gateway.upstream.streams(half, breaks=True)
+    gateway.upstream.streams(*chunks("Berth ")[:-1], breaks=True)
     gateway.upstream.streams(half)
     gateway.upstream.streams(half, b"data: {broken\n\n", *chunks()[-2:])
     gateway.upstream.script.append(lambda: Response(b'{"choices": [{"mess', media_type="application/json"))
@@ -226,7 +227,7 @@ async def test_nothing_half_is_recorded_as_whole(gateway: Gateway) -> None:
     gateway.upstream.says("Good morning.")
     client = gateway.client(session="s")
 
-    for _ in range(3):
+    for _ in range(4):
         with pytest.raises((APIError, httpx.HTTPError, ValueError)):  # noqa: PT012 - where it fails depends on the break
             stream = await client.chat.completions.create(model="small", messages=[user("Half?")], stream=True)
             texts = [chunk async for chunk in stream]
@@ -240,17 +241,22 @@ async def test_nothing_half_is_recorded_as_whole(gateway: Gateway) -> None:
     assert [item["content"] for item in await gateway.sessions(2)] == ["Hello.", "Good morning."]
 
 
-async def test_a_client_that_goes_away_ends_an_endless_answer(gateway: Gateway) -> None:
-    gateway.upstream.streams(chunks("Well, ")[0], is_endless=True)
+async def test_a_client_that_goes_away_ends_an_endless_answer_and_it_is_not_recorded(gateway: Gateway) -> None:
+    gateway.upstream.streams(*chunks("Well, ")[:-1], is_endless=True)
+    gateway.upstream.says("Good morning.")
     client = gateway.client(session="s")
 
     stream = await client.chat.completions.create(model="small", messages=[user("Forever?")], stream=True)
-    await anext(aiter(stream))
+    async for chunk in stream:
+        if chunk.choices[0].finish_reason:
+            break
     await stream.close()
 
     async with asyncio.timeout(PATIENCE_S):
         while not gateway.upstream.left:  # noqa: ASYNC110 - it tells nobody
             await asyncio.sleep(0.05)
+    await client.chat.completions.create(model="small", messages=[user("Hello.")])
+    assert [item["content"] for item in await gateway.sessions(2)] == ["Hello.", "Good morning."]
 
 
 async def test_a_hundred_megabytes_pass_and_are_not_kept(gateway: Gateway) -> None:
@@ -339,11 +345,12 @@ async def test_a_block_is_for_a_key_of_the_same_bounds_alone(gateway: Gateway) -
         {"role": "assistant", "content": None, "tool_calls": [call]},
         {"role": "tool", "tool_call_id": "c", "content": "noon"},
     ]
-    bound = (await admin.post("/v1/keys", json={"name": "b", "role": "writer", "workspaces": ["quay"]})).json()["key"]
 
+    # Neither names a workspace: each key has its own.
     async with httpx.AsyncClient(timeout=PATIENCE_S) as plain:
-        for key, headers in ((gateway.app.key, {"Lamina-Workspace": "harbour"}), (bound, {})):
-            named = {"Authorization": f"Bearer {key}", **headers}
+        for workspace in ("harbour", "quay"):
+            made = await admin.post("/v1/keys", json={"name": workspace, "role": "writer", "workspaces": [workspace]})
+            named = {"Authorization": f"Bearer {made.json()['key']}"}
             answered = await plain.post(
                 f"{gateway.url}/openai/v1/chat/completions", json={"messages": items}, headers=named
             )
