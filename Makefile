@@ -10,7 +10,9 @@ UP := .venv/.up$(if $(EXTRAS),-$(EXTRAS))
 DEV := .venv/.installed
 TORCH_ENV := .venv-torch
 
-.PHONY: up test test-torch test-long test-servers check install format schema docs hashes clean
+DOORS := .doors
+
+.PHONY: up test test-torch test-long test-servers test-doors check install format schema docs hashes clean
 
 up: $(UP) ## Start everything, load the sample conversation, search it, and serve.
 	$(BIN)/lamina up --config configs/local.yaml --sample
@@ -83,6 +85,30 @@ test-servers: install ## Run every adapter's contract against real servers too; 
 	@echo 'against the servers of $(SERVERS)'
 	$(BIN)/python -m pytest tests/contract
 
+# `make test-doors NAME …`: each framework has an environment of its own, for their versions need not agree. It runs the
+# client; the service runs from .venv. Without a name, every door that there is.
+ALL_DOORS := $(notdir $(patsubst %/,%,$(wildcard tests/doors/*/)))
+NAMED_DOORS := $(if $(filter test-doors,$(MAKECMDGOALS)),$(filter-out test-doors,$(MAKECMDGOALS)))
+UNKNOWN_DOORS := $(filter-out $(ALL_DOORS),$(NAMED_DOORS))
+ifneq ($(NAMED_DOORS),)
+.PHONY: $(NAMED_DOORS)
+$(NAMED_DOORS): test-doors
+	@:
+endif
+
+test-doors: install $(patsubst %,$(DOORS)/%/.installed,$(filter $(ALL_DOORS),$(or $(NAMED_DOORS),$(ALL_DOORS)))) ## Run the tests of integrations: make test-doors langgraph
+	@$(if $(UNKNOWN_DOORS),echo 'no door $(UNKNOWN_DOORS); there are $(ALL_DOORS)'; exit 2)
+	@set -e; for door in $(or $(NAMED_DOORS),$(ALL_DOORS)); do \
+	  $(DOORS)/$$door/bin/python -m pytest -c tests/doors/pytest.ini tests/doors/$$door; done
+
+$(DOORS)/%/.installed: pyproject.toml
+	@test -x $(DOORS)/$*/bin/python || $(PYTHON) -m venv $(DOORS)/$*
+	@pip='$(DOORS)/$*/bin/python -m pip --quiet'; \
+	{ ! $$pip config list | grep -E '$(OWN_INDEX)' >/dev/null && $$pip install --only-binary :all: uv && \
+	  $(DOORS)/$*/bin/uv pip install --quiet --python $(DOORS)/$*/bin/python --group doors --editable '.[$*]'; } || \
+	{ $$pip install --upgrade pip && $$pip install --group doors --editable '.[$*]'; }
+	@touch $@
+
 check: install ## What every commit must pass beside the tests.
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -117,4 +143,4 @@ hashes: install ## Write requirements anew: versions with the hash of every file
 	  --group peers --extra model --extra embedded --override /dev/stdin --output-file requirements/peers.txt
 
 clean: ## Remove what make made; the data in .lamina stay.
-	rm -rf .venv $(TORCH_ENV) .venv-peers dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv $(TORCH_ENV) $(DOORS) .venv-peers dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,0 +1,60 @@
+"""A service from the main environment, and what a test of a framework needs to reach it."""
+
+import json
+import os
+import runpy
+import subprocess
+import uuid
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PYTHON = ROOT / ".venv/bin/python"
+STOP_TIMEOUT_S = 60.0
+
+
+@dataclass(frozen=True)
+class Door:
+    """The service, and a workspace of this test alone."""
+
+    url: str
+    key: str
+    workspace: str
+
+
+@pytest.fixture(scope="session")
+def service() -> Iterator[dict[str, str]]:
+    """A service over real stores, without Ray, by the interpreter of LAMINA_TEST_PYTHON or `.venv`."""
+    python = os.environ.get("LAMINA_TEST_PYTHON", str(PYTHON))
+    command = [python, "-m", "tests.support.door_service"]
+    with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        assert line, f"the service did not start: {process.wait()}"
+        yield json.loads(line)
+        process.stdin.close()
+        process.wait(STOP_TIMEOUT_S)
+
+
+@pytest.fixture
+def door(service: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> Door:
+    """The service as a user has it: its address and key are in the environment."""
+    monkeypatch.setenv("LAMINA_URL", service["url"])
+    monkeypatch.setenv("LAMINA_API_KEY", service["key"])
+    return Door(**service, workspace=f"workspace {uuid.uuid4()}")
+
+
+@pytest.fixture
+def printed(door: Door, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Callable[[str], str]:
+    """Run an example of `examples/` in the workspace of this test and return its output."""
+
+    def run(name: str) -> str:
+        monkeypatch.setenv("LAMINA_WORKSPACE", door.workspace)
+        runpy.run_path(str(ROOT / "examples" / name), run_name="__main__")
+        return capsys.readouterr().out
+
+    return run
