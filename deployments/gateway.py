@@ -23,8 +23,10 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from deployments.bodies import body_of
+from deployments.gateway_cache import NOT_ASKED, CacheLookup, GatewayCache
 from deployments.inner_client import SCOPE_FIELDS, ids_of, inner_client
-from lamina.api.openai.answers import AnswerReader, reader_of
+from lamina.api.openai.answers import AnswerReader, ModelAnswer, reader_of
+from lamina.api.openai.cached_answers import KeptAnswer
 from lamina.api.openai.requests import ModelRequest, Said, Shape, ToolResult, read_request, with_block
 from lamina.core.principals import Principal, Verb
 from lamina.core.quotas import Resource, spend
@@ -46,7 +48,7 @@ SHAPES: Mapping[tuple[str, str], Shape] = {
 }
 PASSED = frozenset({("POST", "embeddings"), ("GET", "models")})
 """Calls that are passed on without memory. All others are refused: they would reach files under the operator's key."""
-HEADERS = frozenset(f"lamina-{name}" for name in (*SCOPE_FIELDS, "session", "record", "upstream-key"))
+HEADERS = frozenset(f"lamina-{name}" for name in (*SCOPE_FIELDS, "session", "record", "cache", "upstream-key"))
 LARGE_BYTES = 64 * 1024
 """Of a body that is read in a thread."""
 MOST_HELD_BYTES = 256 * 1024 * 1024
@@ -91,9 +93,14 @@ class _Recall:
 
     state: str
     memories: int = 0
+    cache: str = "off"
 
     def headers(self) -> dict[str, str]:
-        return {"Lamina-Memory": self.state, "Lamina-Memories": str(self.memories)}
+        return {
+            "Lamina-Memory": self.state,
+            "Lamina-Memories": str(self.memories),
+            "Lamina-Cache": self.cache,
+        }
 
 
 _OFF = _Recall("off")
@@ -108,6 +115,7 @@ class _Asked:
     ids: Mapping[str, str]
     session: str
     is_recorded: bool
+    lookup: CacheLookup = NOT_ASKED
 
 
 class _Gateway:
@@ -121,6 +129,8 @@ class _Gateway:
         self._blocks: TTLCache[Any, tuple[str, int]] = TTLCache(KEPT_BLOCKS, BLOCK_S)
         self._sessions: TTLCache[tuple[str, str], str] = TTLCache(KEPT_CHAINS, CHAIN_S)
         self._held_bytes = 0
+        self._cache = GatewayCache(behind, settings.gateway)
+        self._keep_bytes = settings.caches.semantic.max_response_bytes
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         response = await self._answer(Request(scope, receive))
@@ -141,23 +151,70 @@ class _Gateway:
         with self._held(int(request.headers.get("content-length", "0"))):
             body = [b"".join([part async for part in request.stream()])]
             asked = None if shape is None else await self._read(request, shape, body[0])
+            if asked is not None and asked.lookup.answer is not None:
+                return self._replayed(request, asked, asked.lookup.answer, body)
             recall = _OFF if asked is None else await self._with_memories(asked, body)
-            begun = time.monotonic()
             try:
-                answer = await self._ask(request, body)
+                passing = await self._passing(request, asked, body)
             except Exception as error:  # noqa: BLE001 - of every kind of failure the client hears alike
                 return _unreachable(error, recall)
+        return StreamingResponse(
+            passing.parts(),
+            passing.status,
+            headers=passing.headers | recall.headers(),
+            background=BackgroundTask(self._remember, asked, passing) if asked and passing.is_read else None,
+        )
+
+    async def _passing(self, request: Request, asked: _Asked | None, body: list[bytes]) -> "_Passing":
+        """Ask the endpoint; its answer is read beside where it is to be remembered."""
+        begun = time.monotonic()
+        answer = await self._ask(request, body)
         reader = None
         if asked is not None and asked.is_recorded and answer.status_code == HTTPStatus.OK:
             reader = reader_of(asked.request.shape, answer.headers.get("content-type", ""))
-        passing = _Passing(answer, reader, self._settings.answer_s)
-        kept = {name: value for name, value in answer.headers.items() if name not in _NOT_RETURNED}
-        return StreamingResponse(
-            passing.parts(),
-            answer.status_code,
-            headers=kept | recall.headers(),
-            background=BackgroundTask(self._remember, asked, passing, begun) if asked and reader else None,
-        )
+        keep_bytes = 0 if asked is None or asked.lookup.question is None else self._keep_bytes
+        return _Passing(answer, reader, self._settings.answer_s, keep_bytes, begun)
+
+    def _replayed(self, request: Request, asked: _Asked, kept: KeptAnswer, body: list[bytes]) -> Response:
+        """Return an answer that was kept, in the form in which it came; a stale one is renewed behind it."""
+
+        async def after() -> None:
+            reader = reader_of(asked.request.shape, kept.media_type)
+            reader.feed(kept.body.encode())
+            answer = reader.answer()
+            if answer is not None and asked.is_recorded:
+                await self._record(asked, answer, None)
+            if asked.lookup.is_to_renew and asked.is_recorded:
+                await self._renew(request, asked, body)
+
+        async def parts() -> AsyncIterator[bytes]:
+            for part in kept.parts():
+                yield part
+
+        headers = _Recall("off", cache=asked.lookup.state).headers()
+        # Starlette would add a character set to a type without one.
+        sent = {"content-type": kept.media_type} | headers
+        return StreamingResponse(parts(), headers=sent, background=BackgroundTask(after))
+
+    async def _renew(self, request: Request, asked: _Asked, body: list[bytes]) -> None:
+        """Ask the endpoint anew in place of an answer that is stale, for those who ask next."""
+        try:
+            await self._with_memories(asked, body)
+            passing = await self._passing(request, asked, body)
+            async for _ in passing.parts():
+                pass
+        except Exception as error:  # noqa: BLE001 - its client has an answer already
+            _logger.warning("a stale answer was not renewed: %r", error)
+            return
+        answer = await asyncio.to_thread(passing.answer)
+        if answer is not None:
+            self._spend(answer)
+            await self._keep(asked, answer, passing)
+
+    async def _keep(self, asked: _Asked, answer: ModelAnswer, passing: "_Passing") -> None:
+        kept = passing.kept()
+        if kept is not None and (asked.lookup.keeps_calls or answer.text.strip()):
+            await self._cache.keep(asked.lookup, kept, asked.principal, asked.ids)
 
     @contextmanager
     def _held(self, size_bytes: int) -> Iterator[None]:
@@ -191,7 +248,8 @@ class _Gateway:
             and request.headers.get("lamina-record", "").lower() != "off"
             and Verb.WRITE in principal.allowed_verbs()
         )
-        return _Asked(read, principal, named, session, is_recorded)
+        lookup = await self._cache.look_up(request, body, read, principal, named)
+        return _Asked(read, principal, named, session, is_recorded, lookup)
 
     def _session_of(self, principal: Principal, read: ModelRequest) -> str:
         """Return the session of a conversation that names none: of its first text, or of the response it continues."""
@@ -203,7 +261,7 @@ class _Gateway:
         """Put memories into a body, in its place in the list, if there are any and they come in time."""
         read = asked.request
         if not read.question.strip() or read.is_remembered or Verb.READ not in asked.principal.allowed_verbs():
-            return _OFF
+            return _Recall("off", cache=asked.lookup.state)
         key = asked.principal, tuple(sorted(asked.ids.items())), asked.session, read.history, read.question
         found = self._blocks.get(key) if read.is_continued else None
         if found is None:
@@ -211,14 +269,14 @@ class _Gateway:
                 found = await self._recalled(asked)
             except (Unavailable, TimeoutError) as error:
                 _logger.warning("a request went on without memories: %s", error or "none were found in time")
-                return _Recall("unavailable")
+                return _Recall("unavailable", cache=asked.lookup.state)
             self._blocks[key] = found
         block, memories = found
         if not block:
-            return _Recall("empty")
+            return _Recall("empty", cache=asked.lookup.state)
         change = partial(_changed, body[0], read, block, self._settings)
         body[0] = change() if len(body[0]) < LARGE_BYTES else await asyncio.to_thread(change)
-        return _Recall("recalled", memories)
+        return _Recall("recalled", memories, asked.lookup.state)
 
     async def _recalled(self, asked: _Asked) -> tuple[str, int]:
         """Return the block for a question, and how many memories are in it.
@@ -272,33 +330,43 @@ class _Gateway:
             self._http = httpx.AsyncClient(timeout=timeout, limits=httpx.Limits(max_connections=None))
         return self._http
 
-    async def _remember(self, asked: _Asked, passing: "_Passing", begun: float) -> None:
-        """Record a turn whose answer came whole; failures are logged, since its client has its answer already."""
+    async def _remember(self, asked: _Asked, passing: "_Passing") -> None:
+        """Keep and record an answer that came whole; failures are logged, since its client has it already."""
         answer = await asyncio.to_thread(passing.answer)
         if answer is None:
             return
-        read, tenant = asked.request, asked.principal.tenant
-        if answer.id is not None:
-            self._sessions[tenant, answer.id] = asked.session
-        spend(Resource.MODEL_TOKENS, answer.input_tokens + answer.output_tokens)
-        messages = [_message("user", said) for said in read.said if said.text.strip()]
-        if answer.text.strip():
-            messages.append(_message("assistant", Said(answer.text, None, f"answer-{read.digest}")))
+        self._spend(answer)
+        # Before the record, which may teach something: then the answer ends with what it was made from.
+        await self._keep(asked, answer, passing)
         usage = {
             "provider": self._settings.provider,
-            "model": answer.model or read.model,
+            "model": answer.model or asked.request.model,
             "input_tokens": answer.input_tokens,
             "cached_tokens": min(answer.cached_tokens, answer.input_tokens),
             "output_tokens": answer.output_tokens,
-            "latency_ms": (time.monotonic() - begun) * 1000,
+            "latency_ms": passing.latency_ms,
         }
+        await self._record(asked, answer, {name: value for name, value in usage.items() if value is not None})
+
+    def _spend(self, answer: ModelAnswer) -> None:
+        spend(Resource.MODEL_TOKENS, answer.input_tokens + answer.output_tokens)
+
+    async def _record(self, asked: _Asked, answer: ModelAnswer, usage: dict[str, Any] | None) -> None:
+        """Record a turn; one that asked no model has no usage."""
+        read = asked.request
+        if answer.id is not None:
+            self._sessions[asked.principal.tenant, answer.id] = asked.session
+        model_use: dict[str, Any] = {} if usage is None else {"usage": usage}
+        messages = [_message("user", said) for said in read.said if said.text.strip()]
+        if answer.text.strip():
+            messages.append(_message("assistant", Said(answer.text, None, f"answer-{read.digest}")))
         try:
             async with inner_client(self._behind, asked.principal, asked.ids) as api:
                 await api.record(
                     messages,
                     session=asked.session,
                     tool_calls=[_tool_call(result) for result in read.results],
-                    usage={name: value for name, value in usage.items() if value is not None},
+                    **model_use,
                 )
         except LaminaError as error:
             _logger.warning("a turn of session %s was not recorded: %s", asked.session, error)
@@ -311,13 +379,24 @@ class _Passing:
         answer: Of the endpoint; closed at its end, also when nobody reads on.
         reader: Reads it, where it is to be remembered.
         longest_s: Seconds after which it is cut off.
+        keep_bytes: Most bytes of an answer that is kept as it came; 0 for one that is not.
+        begun: When the endpoint was asked.
     """
 
-    def __init__(self, answer: "httpx.Response", reader: AnswerReader | None, longest_s: float) -> None:
+    def __init__(
+        self, answer: "httpx.Response", reader: AnswerReader | None, longest_s: float, keep_bytes: int, begun: float
+    ) -> None:
         self._answer = answer
         self._reader = reader
         self._longest_s = longest_s
+        self._keep_bytes = keep_bytes if reader is not None else 0
+        self._begun = begun
+        self._parts: list[bytes] = []
         self._is_whole = False
+        self.latency_ms = 0.0
+        self.status = answer.status_code
+        self.is_read = reader is not None
+        self.headers = {name: value for name, value in answer.headers.items() if name not in _NOT_RETURNED}
 
     async def parts(self) -> AsyncIterator[bytes]:
         """Yield the parts.
@@ -330,16 +409,33 @@ class _Passing:
                 async for part in self._answer.aiter_raw():
                     if self._reader is not None:
                         self._reader.feed(part)
+                    self._hold(part)
                     yield part
             self._is_whole = True
+            self.latency_ms = (time.monotonic() - self._begun) * 1000
         except TimeoutError as error:
             raise ConnectionAbortedError(TOO_LONG) from error
         finally:
             await self._answer.aclose()
 
-    def answer(self) -> Any:
+    def answer(self) -> ModelAnswer | None:
         """Return the answer, if it came whole and can be read."""
         return self._reader.answer() if self._reader is not None and self._is_whole else None
+
+    def kept(self) -> KeptAnswer | None:
+        """Return the answer as it came; ``None`` if it is too long, no text, or not to be kept."""
+        try:
+            body = b"".join(self._parts).decode()
+        except UnicodeDecodeError:
+            return None
+        return KeptAnswer(self.headers.get("content-type", "application/json"), body) if body else None
+
+    def _hold(self, part: bytes) -> None:
+        self._keep_bytes -= len(part)
+        if self._keep_bytes > 0:
+            self._parts.append(part)
+        else:
+            self._parts.clear()
 
 
 def _changed(body: bytes, read: ModelRequest, block: str, settings: GatewaySettings) -> bytes:

@@ -100,6 +100,11 @@ class GatewaySettings(Section):
         default=False,
         description="Whether messages of the same session are recalled, for clients that cut their history.",
     )
+    cache: Literal["off", "on", "tools"] = Field(
+        "off",
+        description="Whether the cache of responses answers what was answered before; `on` leaves out requests with "
+        "tools, `tools` does not. The header `Lamina-Cache` of a request wins.",
+    )
     believe_key_s: float = Field(
         300.0, ge=0, description="Seconds for which a key that was right is believed here while Postgres is away."
     )

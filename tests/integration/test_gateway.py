@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -38,14 +38,14 @@ class Gateway(NamedTuple):
         self.clients.append(client)
         return client
 
-    async def sessions(self, least: int = 1, **scope: Any) -> list[dict[str, Any]]:
-        """Return the messages that are stored, once there are so many."""
+    async def sessions(self, least: int = 1, sessions: Iterable[str] = (), **scope: Any) -> list[dict[str, Any]]:
+        """Return the messages that are stored, once there are so many, of sessions that are named or have turns."""
         lamina = self.app.client()
         async with asyncio.timeout(PATIENCE_S):
             while True:
                 listed = (await lamina.get("/v1/turns", params={"workspace": "harbour"})).json()["turns"]
                 messages: list[dict[str, Any]] = []
-                for session in sorted({turn["session"] for turn in listed}):
+                for session in sorted({turn["session"] for turn in listed} | set(sessions)):
                     path = f"/v1/sessions/{session}/messages"
                     read = await lamina.get(path, params={"workspace": "harbour", **scope})
                     messages += read.json()["messages"]
@@ -438,3 +438,125 @@ async def test_without_the_stores_a_call_goes_on_without_memory(gateway: Gateway
 
     assert answered.headers["Lamina-Memory"] == "unavailable"
     assert answered.parse().choices[0].message.content == "Seven."
+
+
+async def ask(client: AsyncOpenAI, *items: Any, **fields: Any) -> tuple[str, str]:
+    """Return whether the answer came from the cache, and its text."""
+    wishes = {"model": "small", "messages": list(items), **fields}
+    answered = await client.chat.completions.with_raw_response.create(**wishes)
+    return answered.headers["Lamina-Cache"], answered.parse().choices[0].message.content or ""
+
+
+async def cached(gateway: Gateway, client: AsyncOpenAI, *items: Any, **fields: Any) -> tuple[str, str]:
+    """Ask, and wait until the answer is kept; the client has it before."""
+    gateway.upstream.says("Seven.")
+    said = await ask(client, *items, **fields)
+    async with asyncio.timeout(PATIENCE_S):
+        while (await ask(client, *items, **fields))[0] != "hit":  # noqa: ASYNC110 - it is kept after it was sent
+            await asyncio.sleep(0.05)
+    gateway.upstream.script[:] = []
+    gateway.upstream.says("Eight.")
+    return said
+
+
+async def test_the_same_question_is_answered_from_the_cache_when_told(gateway: Gateway) -> None:
+    client = gateway.client(session="s", cache="on")
+
+    assert await cached(gateway, client, user(BERTHS)) == ("miss", "Seven.")
+    asked = len(gateway.upstream.asked)
+    again = await ask(client, user(BERTHS))
+    other = await ask(client, user("Which berth did we agree on for the Heron?"))
+    unasked = await ask(gateway.client(session="s"), user(BERTHS))
+
+    assert (again, other, unasked) == (("hit", "Seven."), ("miss", "Eight."), ("off", "Eight."))
+    assert len(gateway.upstream.asked) == asked + 2
+
+
+@pytest.mark.parametrize(
+    ("headers", "fields", "before"),
+    [
+        ({"user": "bob"}, {}, []),
+        ({"agent": "helmsman"}, {}, []),
+        ({"namespace": "private"}, {}, []),
+        ({"workspace": "quay"}, {}, []),
+        ({"upstream-key": "sk-other"}, {}, []),
+        ({}, {"user": "bob"}, []),
+        ({}, {"model": "large"}, []),
+        ({}, {"temperature": 0.5}, []),
+        ({}, {"extra_query": {"beta": "1"}}, []),
+        ({}, {"extra_headers": {"OpenAI-Beta": "x"}}, []),
+        ({}, {}, [{"role": "system", "content": "You are a parrot."}]),
+        ({}, {}, [user("I mean the boat of my aunt."), {"role": "assistant", "content": "Yes?"}]),
+    ],
+)
+async def test_a_kept_answer_is_for_the_same_scope_and_circumstances_alone(
+    gateway: Gateway, headers: dict[str, str], fields: dict[str, Any], before: list[Any]
+) -> None:
+    base = {"user": "ann"} if "user" not in fields else {}
+    await cached(gateway, gateway.client(session="s", cache="on", **base), user(BERTHS))
+
+    other = gateway.client(**{"session": "s", "cache": "on", **base, **headers})
+
+    assert await ask(other, *before, user(BERTHS), **fields) == ("miss", "Eight.")
+
+
+async def test_a_kept_stream_comes_again_byte_by_byte_and_is_not_given_to_who_wants_none(gateway: Gateway) -> None:
+    events = [b": begun\r\n\r\n", *chunks("Berth ", "seven", ".")]
+    gateway.upstream.streams(*events)
+    url = f"{gateway.url}/openai/v1/chat/completions"
+    headers = {"Authorization": f"Bearer {gateway.app.key}", "Lamina-Workspace": "harbour", "Lamina-Cache": "on"}
+    body = {"model": "small", "messages": [user(BERTHS)], "stream": True}
+
+    async with httpx.AsyncClient(timeout=PATIENCE_S, headers=headers) as plain:
+        async with asyncio.timeout(PATIENCE_S):
+            while (again := await plain.post(url, json=body)).headers["Lamina-Cache"] != "hit":
+                gateway.upstream.streams(*events)
+        gateway.upstream.script[:] = []
+        gateway.upstream.says("Eight.")
+        whole = await plain.post(url, json={**body, "stream": False})
+
+    assert again.content == b"".join(events)
+    assert again.headers["content-type"].startswith("text/event-stream")
+    assert (whole.headers["Lamina-Cache"], whole.json()["choices"][0]["message"]["content"]) == ("miss", "Eight.")
+
+
+async def test_requests_with_tools_are_cached_where_that_is_asked_for(gateway: Gateway) -> None:
+    tools = [{"type": "function", "function": {"name": "tides", "parameters": {"type": "object", "properties": {}}}}]
+    gateway.upstream.says("Seven.")
+    call = {"id": "c", "type": "function", "function": {"name": "tides", "arguments": "{}"}}
+    asked = [user(BERTHS), {"role": "assistant", "content": None, "tool_calls": [call]}]
+    asked += [{"role": "tool", "tool_call_id": "c", "content": "noon"}]
+    client = gateway.client(session="s", cache="on")
+
+    for _ in range(2):
+        assert (await ask(client, user(BERTHS), tools=tools))[0] == "off"
+        assert (await ask(client, *asked))[0] == "off"
+        assert (await ask(client, user(BERTHS), store=False))[0] == "off"
+    assert await cached(gateway, gateway.client(session="s", cache="tools"), *asked, tools=tools) == ("miss", "Seven.")
+
+
+async def test_an_answer_from_the_cache_is_a_turn_without_a_call_of_a_model(gateway: Gateway) -> None:
+    await cached(gateway, gateway.client(session="monday", cache="on"), user(BERTHS))
+    await ask(gateway.client(session="friday", cache="on"), user(BERTHS))
+
+    stored = await gateway.sessions(4, sessions={"monday", "friday"})
+    turns = (await gateway.app.client().get("/v1/turns", params={"workspace": "harbour"})).json()["turns"]
+    assert [item["content"] for item in stored] == [BERTHS, "Seven."] * 2
+    assert {turn["session"] for turn in turns} == {"monday"}
+
+
+async def test_what_is_learnt_ends_a_kept_answer(gateway: Gateway) -> None:
+    client = gateway.client(session="s", cache="on")
+    await cached(gateway, client, user(BERTHS))
+
+    await gateway.app.client().post("/v1/notes", json={"workspace": "harbour", "content": "The Marlin: berth nine."})
+
+    assert await ask(client, user(BERTHS)) == ("miss", "Eight.")
+
+
+async def test_an_unknown_wish_for_the_cache_is_told(gateway: Gateway) -> None:
+    gateway.upstream.says("Seven.")
+
+    with pytest.raises(APIError, match="lamina-cache: is always"):
+        await ask(gateway.client(cache="always"), user(BERTHS))
+    assert gateway.upstream.asked == []

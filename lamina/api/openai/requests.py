@@ -174,8 +174,13 @@ def text_of_parts(content: Any) -> str:
         return storable(content)
     if not isinstance(content, list):
         return ""
-    parts = [part.get("text") for part in content if isinstance(part, dict) and part.get("type") in _TEXT_PARTS]
-    return storable("\n".join(part for part in parts if isinstance(part, str)))
+    texts = [part.get("text") for part in content if is_text_part(part)]
+    return storable("\n".join(text for text in texts if isinstance(text, str)))
+
+
+def is_text_part(part: Any) -> bool:
+    """Report whether a part of a content is a text."""
+    return isinstance(part, dict) and part.get("type") in _TEXT_PARTS
 
 
 def storable(text: str) -> str:
