@@ -24,6 +24,7 @@ from deployments.parameters import refuse_ambiguous
 from deployments.routes import (
     archives,
     audits,
+    bulk,
     caches,
     documents,
     events,
@@ -35,6 +36,7 @@ from deployments.routes import (
     keys,
     memory_profiles,
     notes,
+    operations,
     procedures,
     profiles,
     providers,
@@ -58,6 +60,8 @@ from lamina.api.problems import ProblemOut
 
 ROUTERS = (
     turns.router,
+    # Before the notes, whose path would take that of one named bulk.
+    bulk.router,
     notes.router,
     search.router,
     profiles.router,
@@ -76,6 +80,7 @@ ROUTERS = (
     events.router,
     webhooks.router,
     trash.router,
+    operations.router,
     jobs.router,
     archives.router,
     users.router,

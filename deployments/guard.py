@@ -59,7 +59,8 @@ def _within_bounds(access: Access, principal: Principal, arguments: Arguments) -
     """
     for name, field in access.beside.items():
         path = name.rpartition(".")[2]
-        refuse_outside(field, clean_id(getattr(arguments["body"], path), path), principal.bounds.of(field), path)
+        if (id_ := getattr(arguments["body"], path)) is not None:
+            refuse_outside(field, clean_id(id_, path), principal.bounds.of(field), path)
     if access.items is not None:
         body = arguments["body"]
         items = [_fill(item, _filled(access, principal, _named_by(item))) for item in getattr(body, access.items)]

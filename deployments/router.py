@@ -91,6 +91,7 @@ class RouterDeployment:
         if self._pool.closed:
             await self._pool.open()
         self._services.erasures.start()
+        self._services.operations.start()
 
 
 def directory_of(settings: Settings, generation: Generation) -> Directory:

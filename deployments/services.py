@@ -36,6 +36,7 @@ from lamina.errors import (
     Unauthenticated,
     Unavailable,
 )
+from lamina.ingest.bulk_notes import BulkNotes
 from lamina.ingest.graph import GraphRecorder
 from lamina.ingest.hits import HitCounter
 from lamina.ingest.restoring import Restorer
@@ -44,6 +45,7 @@ from lamina.maintenance.archived_notes import ArchivedNotes
 from lamina.maintenance.compaction import compaction_policy
 from lamina.maintenance.erasures import Erasures
 from lamina.maintenance.live_sessions import Sessions
+from lamina.maintenance.operations import Operations
 from lamina.projections.audit import Drift
 from lamina.search.context import ContextAnswer, ContextRequest
 from lamina.search.graph_explorer import Explorer, Traversal, TraversalRequest
@@ -61,6 +63,7 @@ from lamina.wiring.archives import build_archived_notes
 from lamina.wiring.caches import CacheParts, build_caches
 from lamina.wiring.erasures import ErasureParts, build_erasures
 from lamina.wiring.events import EventParts, build_event_parts
+from lamina.wiring.operations import build_bulk_notes, build_operations
 from lamina.wiring.services import (
     DocumentParts,
     FileParts,
@@ -220,6 +223,8 @@ class Services:
     quotas: QuotaDesk
     events: EventParts
     restorer: Restorer
+    bulk: BulkNotes
+    operations: Operations
     meter: Meter = UNMEASURED
 
     async def readiness(self) -> dict[str, str]:
@@ -240,6 +245,7 @@ class Services:
     async def close(self) -> None:
         """Write the counts and entries that are still in memory."""
         await self.erasures.close()
+        await self.operations.close()
         await self.events.feed.close()
         await self.quotas.close()
         await self.metrics.close()
@@ -293,6 +299,7 @@ def build_services(
     documents = build_document_parts(settings, pool, embedder, generation)
     files = build_file_parts(settings, pool, documents.recorder)
     hints = None if parts.links is None else explorer
+    bulk = build_bulk_notes(settings, pool, embedder, generation)
     context = build_context_search(settings, search, reads.profiles, hints, files.reads)
     return Services(
         settings=settings,
@@ -326,6 +333,8 @@ def build_services(
         quotas=QuotaDesk(Quotas(pool), settings.quotas),
         events=build_event_parts(settings, pool),
         restorer=build_restorer(settings, pool, embedder, generation),
+        bulk=bulk,
+        operations=build_operations(pool, bulk),
         meter=meter,
     )
 

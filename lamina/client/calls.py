@@ -384,6 +384,22 @@ class Calls(ABC, Generic[Answer, Done]):
         """Set the quotas of a key (`PUT /v1/keys/{id}/quotas`); needs an admin key."""
         return self.send(Call("PUT", f"/v1/keys/{id_}/quotas", amounts))
 
+    def change_notes(self, *, idempotency_key: str | None = None, **fields: Any) -> Answer:
+        """Tag, change or move all notes that match (`POST /v1/notes/bulk`)."""
+        return self._post("/v1/notes/bulk", self._in_scope(fields), idempotency_key)
+
+    def delete_notes(self, *, idempotency_key: str | None = None, **fields: Any) -> Answer:
+        """Delete all notes that match (`POST /v1/notes/bulk/delete`)."""
+        return self._post("/v1/notes/bulk/delete", self._in_scope(fields), idempotency_key)
+
+    def operations(self, **fields: Any) -> Answer:
+        """List the latest operations over many memories (`GET /v1/operations`)."""
+        return self._get("/v1/operations", self._in_scope(fields))
+
+    def operation(self, id_: UUID | str) -> Answer:
+        """Report on an operation over many memories (`GET /v1/operations/{id}`)."""
+        return self._get(f"/v1/operations/{id_}")
+
     def ready(self) -> Answer:
         """Return the state of every part, ready or not (`GET /readyz`)."""
         return self._get("/readyz")

@@ -321,7 +321,7 @@ class Recorder:
         if not notes:
             return [], [], set()
         hashes = [item.note.content_hash() for item in notes]
-        expired = await self._unlink(connection, await delete_expired(connection, scope, hashes, now))
+        expired = await unlink_deleted(connection, self._linker, await delete_expired(connection, scope, hashes, now))
         cutoff = self._trash.cutoff(now)
         found = await find_discarded(connection, scope, TrashKind.NOTE, hashes, cutoff) if self._trash.keeps else {}
         back = await revive_notes(connection, scope.tenant, sorted(found.values()), now) if found else []
@@ -407,7 +407,7 @@ class Recorder:
             if new.content != old.note.content:
                 owned = scope.narrowed(user=old.user)
                 expired = await delete_expired(connection, owned, [new.content_hash()], now)
-                entries += await self._unlink(connection, expired)
+                entries += await unlink_deleted(connection, self._linker, expired)
             stored = await update_note(connection, id_, new, now, kept_versions=self._kept_versions.of_note)
             if new.expires_at is not None:
                 await expire_derived(connection, [id_])
@@ -435,7 +435,7 @@ class Recorder:
         async def act(connection: Connection) -> None:
             scope, deletion = await delete_note(connection, tenant, id_, now)
             await discard(connection, self._trash, TrashKind.NOTE, tenant, id_, now)
-            await enqueue_entries(connection, await self._unlink(connection, deletion))
+            await enqueue_entries(connection, await unlink_deleted(connection, self._linker, deletion))
             await bump_epoch(connection, scope, teaches=True)
             await record_event(connection, Event.of(scope, EventKind.NOTE_DELETED, *deletion.deleted))
 
@@ -457,12 +457,6 @@ class Recorder:
             await record_event(connection, Event.of(scope, EventKind.MESSAGE_DELETED, id_))
 
         await in_transaction(self._pool, act)
-
-    async def _unlink(self, connection: Connection, deletion: Deletion) -> list[OutboxEntry]:
-        """Remove the links of deleted notes; return the entries that take the notes out of every projection."""
-        await enqueue_returned(connection, deletion.restored)
-        nodes = await self._linker.forget(connection, deletion.deleted)
-        return [*note_entries([*deletion.deleted, *deletion.restored]), *outbox_entries("graph", nodes)]
 
     async def patch_profile(self, scope: Scope, patch: Metadata, *, is_verified: bool = False) -> Profile:
         """Merge a patch into the user's profile, which the user or an admin sends if it is verified.
@@ -504,6 +498,13 @@ class Recorder:
             return profile
 
         return await in_transaction(self._pool, act)
+
+
+async def unlink_deleted(connection: Connection, linker: MemoryLinker, deletion: Deletion) -> list[OutboxEntry]:
+    """Remove the links of deleted notes; return the entries that take the notes out of every projection."""
+    await enqueue_returned(connection, deletion.restored)
+    nodes = await linker.forget(connection, deletion.deleted)
+    return [*note_entries([*deletion.deleted, *deletion.restored]), *outbox_entries("graph", nodes)]
 
 
 async def _prepare_each(

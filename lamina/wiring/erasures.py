@@ -21,6 +21,7 @@ from lamina.stores.postgres.erasure import forget_bound_user
 from lamina.stores.postgres.erasures import ErasureTable
 from lamina.stores.postgres.events import erase_user_events
 from lamina.stores.postgres.generations import Generation
+from lamina.stores.postgres.operations import erase_user_operations
 from lamina.stores.postgres.outbox import Outbox
 from lamina.stores.postgres.rewriting import rewrite_tables
 from lamina.stores.postgres.trash import erase_user_trash
@@ -95,6 +96,7 @@ def build_eraser(settings: Settings, parts: ErasureParts) -> Eraser:
         "idempotency_keys": tables.answers.erase_user,
         "keys": partial(forget_bound_user, parts.pool),
         "trash": partial(erase_user_trash, parts.pool),
+        "operations": partial(erase_user_operations, parts.pool),
         "events": partial(erase_user_events, parts.pool),
     }
     linker = build_memory_linker(settings, parts.embedder, parts.generation.number)

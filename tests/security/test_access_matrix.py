@@ -66,6 +66,9 @@ STATEMENTS = {
     "VALUES (%(id)s, %(tenant)s, '', sha256(convert_to(%(user)s, 'UTF8')), 'complete', now())",
     "run": "INSERT INTO job_runs (id, job, tenant, workspace, namespace, state, is_dry_run, is_forced, requested_by, "
     "moment) VALUES (%(id)s, 'sweep', %(tenant)s, %(workspace)s, %(namespace)s, 'queued', true, false, 'api', now())",
+    "operation": "INSERT INTO operations (id, tenant, kind, workspace, namespace, user_id, agent_id, request, state, "
+    "requested_at) VALUES (%(id)s, %(tenant)s, 'delete_notes', %(workspace)s, %(namespace)s, %(user)s, %(agent)s, "
+    "'{}', 'complete', now())",
     "archived note": "INSERT INTO archived_notes (id, tenant, workspace, namespace, user_id, content_hash, file, "
     "archived_at) VALUES (%(id)s, %(tenant)s, %(workspace)s, %(namespace)s, %(user)s, 'x', 'folder/no_file', now())",
 }
@@ -75,6 +78,8 @@ EXAMPLES: dict[Route, Example] = {
     ("GET", "/v1/turns/usage"): Example(("workspace",)),
     ("POST", "/v1/notes"): Example(ALL, {"content": TEXT}),
     ("POST", "/v1/notes/batch"): Example(ALL, {"notes": [TEXT]}),
+    ("POST", "/v1/notes/bulk"): Example(ALL, {"category": "skill", "add_tags": ["seen"]}),
+    ("POST", "/v1/notes/bulk/delete"): Example(ALL, {"category": "skill"}),
     ("GET", "/v1/notes"): Example(ALL),
     ("GET", "/v1/notes/{id}"): Example(of="note"),
     ("GET", "/v1/notes/{id}/versions"): Example(of="note"),
@@ -138,6 +143,8 @@ EXAMPLES: dict[Route, Example] = {
     ("POST", "/v1/webhooks/{id}/dead-letters/retry"): Example(body={}, of="webhook"),
     ("GET", "/v1/trash"): Example(ALL),
     ("POST", "/v1/trash/{id}/restore"): Example(of="deleted memory"),
+    ("GET", "/v1/operations"): Example(ALL),
+    ("GET", "/v1/operations/{id}"): Example(of="operation"),
     ("GET", "/v1/events"): Example(("workspace", "namespace", "user")),
     ("POST", "/v1/jobs"): Example(PLACE, {"job": "sweep", "dry_run": True}),
     ("GET", "/v1/jobs"): Example(PLACE),
@@ -261,7 +268,7 @@ class World:
     def _insert(self, statement: str, scope: Mapping[str, str]) -> str:
         id_ = uuid4()
         with psycopg.connect(self.app.url) as connection:
-            connection.execute(statement, {"user": None, **scope, "id": id_, "tenant": self.app.tenant})  # type: ignore[call-overload]
+            connection.execute(statement, {"user": None, "agent": None, **scope, "id": id_, "tenant": self.app.tenant})  # type: ignore[call-overload]
         return str(id_)
 
 

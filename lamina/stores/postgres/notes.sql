@@ -329,15 +329,17 @@ SELECT id, tenant, workspace, namespace, user_id, NULL, NULL, NULL, NULL, NULL, 
        NULL, NULL, NULL
 FROM archived_notes WHERE id = ANY(%(ids)s)
 UNION ALL
--- Nor has an erased one; only the rows of the outbox say where it was.
-(SELECT DISTINCT ON (o.memory_id)
+-- Nor has an erased one, and one that was moved lies elsewhere: only the rows of the outbox say where it was.
+(SELECT DISTINCT ON (o.memory_id, o.workspace, o.namespace)
         o.memory_id, o.tenant, o.workspace, o.namespace, NULL, NULL, NULL, NULL, NULL, NULL::float8, '{}'::text[],
         o.created_at, NULL::float8, '', false, NULL::int[], NULL::int[], NULL::real[]
  FROM outbox o
  WHERE o.seq = ANY(%(seqs)s::bigint[]) AND o.tenant IS NOT NULL
-   AND NOT EXISTS (SELECT FROM notes n WHERE n.id = o.memory_id)
+   AND NOT EXISTS (
+       SELECT FROM notes n
+       WHERE n.id = o.memory_id AND (n.workspace, n.namespace) = (o.workspace, o.namespace))
    AND NOT EXISTS (SELECT FROM archived_notes a WHERE a.id = o.memory_id)
- ORDER BY o.memory_id)
+ ORDER BY o.memory_id, o.workspace, o.namespace)
 
 -- name: list_cold_ids
 SELECT id FROM notes

@@ -117,7 +117,7 @@ class Outbox:
     async def changes(
         self, projection: ProjectionName, ids: Sequence[UUID], seqs: Sequence[int] = ()
     ) -> list[Change[Any]]:
-        """Return the present state of each memory, each once; a deleted one has no record.
+        """Return the present state of each memory; a deleted one has no record, a moved one also one of where it was.
 
         Args:
             projection: The projection.
@@ -128,8 +128,10 @@ class Outbox:
         parameters = {"ids": distinct, "seqs": list(seqs), "least_strength": LEAST_STRENGTH}
         async with connect(self._pool) as connection:
             cursor = await connection.execute(PROJECTED[projection].records, parameters)
-            records = {row["id"]: PROJECTED[projection].record(row) async for row in cursor}
-        return [Change(id_, records.get(id_)) for id_ in distinct]
+            records: dict[UUID, list[Any]] = {}
+            async for row in cursor:
+                records.setdefault(row["id"], []).append(PROJECTED[projection].record(row))
+        return [Change(id_, record) for id_ in distinct for record in records.get(id_, [None])]
 
     async def ids(self, projection: ProjectionName, tenant: str, after: UUID | None, limit: int) -> list[UUID]:
         """Return the next ids, after ``after``, of a tenant's memories that belong in the projection."""

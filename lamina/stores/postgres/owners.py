@@ -29,6 +29,7 @@ class OwnedKind(StrEnum):
     ERASURE = "erasure"
     WEBHOOK = "webhook"
     DISCARDED = "deleted memory"
+    OPERATION = "operation"
 
 
 _FIND = {
@@ -44,6 +45,7 @@ _FIND = {
     OwnedKind.ERASURE: QUERIES["find_erasure_owners"],
     OwnedKind.WEBHOOK: QUERIES["find_webhook_owners"],
     OwnedKind.DISCARDED: QUERIES["find_discarded_owners"],
+    OwnedKind.OPERATION: QUERIES["find_operation_owners"],
 }
 
 

@@ -46,6 +46,9 @@ FROM erasures WHERE tenant = %(tenant)s AND id = ANY(%(ids)s)
 SELECT id, workspace, NULL AS namespace, NULL AS user_id, NULL AS agent_id
 FROM webhooks WHERE tenant = %(tenant)s AND id = ANY(%(ids)s)
 
+-- name: find_operation_owners
+SELECT id, workspace, namespace, user_id, agent_id FROM operations WHERE tenant = %(tenant)s AND id = ANY(%(ids)s)
+
 -- name: find_discarded_owners
 -- Keys of these users write no procedure, not even their user's own, and so restore none: to them it is nobody's.
 SELECT id, workspace, namespace,

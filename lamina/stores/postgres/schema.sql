@@ -606,6 +606,23 @@ CREATE TABLE public.notes (
     CONSTRAINT notes_weight_check CHECK (((weight >= (0)::double precision) AND (weight <= (1)::double precision)))
 )
 WITH (fillfactor='90');
+CREATE TABLE public.operations (
+    id uuid NOT NULL,
+    tenant text NOT NULL,
+    kind text NOT NULL,
+    workspace text,
+    namespace text,
+    user_id text,
+    agent_id text,
+    session_id text,
+    request json NOT NULL,
+    state text DEFAULT 'running'::text NOT NULL,
+    cursor uuid,
+    counts jsonb DEFAULT '{}'::jsonb NOT NULL,
+    waits_for text,
+    requested_at timestamp with time zone NOT NULL,
+    completed_at timestamp with time zone
+);
 CREATE TABLE public.outbox (
     seq bigint NOT NULL,
     projection text NOT NULL,
@@ -961,6 +978,8 @@ ALTER TABLE ONLY public.note_versions
     ADD CONSTRAINT note_versions_pkey PRIMARY KEY (note_id, version);
 ALTER TABLE ONLY public.notes
     ADD CONSTRAINT notes_pkey PRIMARY KEY (id);
+ALTER TABLE ONLY public.operations
+    ADD CONSTRAINT operations_pkey PRIMARY KEY (id);
 ALTER TABLE ONLY public.outbox
     ADD CONSTRAINT outbox_pkey PRIMARY KEY (seq);
 ALTER TABLE ONLY public.passage_chunks
@@ -1073,6 +1092,9 @@ CREATE INDEX notes_deleted ON public.notes USING btree (tenant, workspace, names
 CREATE INDEX notes_expiring ON public.notes USING btree (expires_at) WHERE ((expires_at IS NOT NULL) AND (deleted_at IS NULL));
 CREATE INDEX notes_merged ON public.notes USING btree (merged_into) WHERE (merged_into IS NOT NULL);
 CREATE UNIQUE INDEX notes_one_of_each ON public.notes USING btree (tenant, workspace, namespace, user_id, content_hash) NULLS NOT DISTINCT WHERE (deleted_at IS NULL);
+CREATE INDEX operations_of_tenant ON public.operations USING btree (tenant, id DESC);
+CREATE INDEX operations_of_user ON public.operations USING btree (tenant, user_id) WHERE (user_id IS NOT NULL);
+CREATE INDEX operations_open ON public.operations USING btree (requested_at, id) WHERE (state = 'running'::text);
 CREATE INDEX outbox_by_projection ON public.outbox USING btree (projection, seq);
 CREATE INDEX outbox_by_tenant ON public.outbox USING btree (projection, tenant, seq);
 CREATE INDEX passage_chunks_embedding ON public.passage_chunks USING hnsw (embedding public.vector_cosine_ops) WITH (m='16', ef_construction='64');

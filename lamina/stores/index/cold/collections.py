@@ -4,6 +4,7 @@ import hashlib
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass
 from typing import Literal, TypeVar
+from uuid import UUID
 
 from lamina.core.ports import Change, PlacedRecord, Record
 
@@ -38,20 +39,24 @@ def collection_of(layout: Layout, tenant: str, workspace: str, namespace: str) -
 def by_collection(
     changes: Sequence[Change[PlacedRecord]], key_of: Callable[[str, str, str], Key], everywhere: Iterable[Key]
 ) -> Mapping[Key, list[Change[Record]]]:
-    """Return the changes of each collection.
+    """Return the changes of each collection, each memory once.
+
+    One that was moved is removed from where it was, unless it lies in the same collection now.
 
     Args:
         changes: Changes of memories, with the namespace of each.
         key_of: The collection of a tenant, workspace and namespace.
         everywhere: The collections that may hold a memory that Postgres does not know any more.
     """
-    grouped: dict[Key, list[Change[Record]]] = {}
+    grouped: dict[Key, dict[UUID, Change[Record]]] = {}
     for change in changes:
         placed = change.record
         here = everywhere if placed is None else [key_of(placed.tenant, placed.workspace, placed.namespace)]
         for key in here:
-            grouped.setdefault(key, []).append(Change(change.id, placed.record if placed else None))
-    return grouped
+            group, record = grouped.setdefault(key, {}), placed.record if placed else None
+            if record is not None or change.id not in group:
+                group[change.id] = Change(change.id, record)
+    return {key: list(group.values()) for key, group in grouped.items()}
 
 
 def has_unknown_memory(changes: Sequence[Change[PlacedRecord]]) -> bool:

@@ -1,0 +1,44 @@
+"""Operations over many memories: follow them."""
+
+from http import HTTPStatus
+from uuid import UUID
+
+from fastapi import APIRouter, Response
+
+from deployments.access import MEMORIES, Access
+from deployments.guard import allow
+from deployments.json_bodies import JsonRoute
+from deployments.routes.dependencies import PageLimit, ScopeDep
+from deployments.services import PrincipalDep, ServicesDep
+from lamina.api.operations import OperationOut, OperationsOut
+from lamina.core.operations import Operation
+from lamina.core.principals import Verb
+from lamina.stores.postgres.owners import OwnedKind
+
+router = APIRouter(prefix="/v1/operations", tags=["operations"], route_class=JsonRoute)
+LOOK_AGAIN_S = 2
+
+
+def tell_progress(operation: Operation, response: Response) -> None:
+    """Say in an answer's status and headers whether an operation goes on."""
+    if not operation.is_complete:
+        response.status_code = HTTPStatus.ACCEPTED
+        response.headers["Location"] = f"/v1/operations/{operation.id}"
+        response.headers["Retry-After"] = str(LOOK_AGAIN_S)
+
+
+@router.get("")
+@allow(Access(Verb.READ, MEMORIES))
+async def list_operations(
+    services: ServicesDep, principal: PrincipalDep, ids: ScopeDep, limit: PageLimit = 100
+) -> OperationsOut:
+    """List the latest operations over many memories of a scope."""
+    found = await services.operations.latest(ids.scope(principal.tenant), limit)
+    return OperationsOut(operations=[OperationOut.from_operation(operation) for operation in found])
+
+
+@router.get("/{id}")
+@allow(Access(Verb.READ, MEMORIES, of=OwnedKind.OPERATION))
+async def show_operation(id: UUID, services: ServicesDep, principal: PrincipalDep) -> OperationOut:
+    """Report on an operation over many memories: its progress and its counts."""
+    return OperationOut.from_operation(await services.operations.get(principal.tenant, id))

@@ -1,0 +1,39 @@
+"""Operations over many memories: answers."""
+
+from datetime import datetime
+from typing import Any, Self
+from uuid import UUID
+
+from pydantic import BaseModel, Field
+
+from lamina.api.fields import Output
+from lamina.core.operations import Operation, OperationKind, OperationState
+
+
+class OperationOut(Output):
+    """An operation over many memories."""
+
+    id: UUID = Field(description="Of the operation; ask for it until it is complete.")
+    kind: OperationKind = Field(description="What it does.")
+    workspace: str | None = Field(description="Where; null for the whole tenant.")
+    namespace: str | None = Field(description="Where in it; null for the whole workspace.")
+    user: str | None = Field(description="Only memories of this person.")
+    agent: str | None = Field(description="Only memories that this agent wrote.")
+    session: str | None = Field(description="Only memories of this conversation.")
+    request: dict[str, Any] = Field(description="What was ordered; without its conditions once it is complete.")
+    state: OperationState = Field(description="running or complete.")
+    counts: dict[str, int] = Field(description="Memories so far, by what became of them.")
+    waits_for: str | None = Field(description="Why its last batch failed; it is tried again by itself.")
+    requested_at: datetime = Field(description="When it was ordered, UTC.")
+    completed_at: datetime | None = Field(description="When it was complete, UTC.")
+
+    @classmethod
+    def from_operation(cls, operation: Operation) -> Self:
+        """Map an operation."""
+        return cls.from_attributes(operation)
+
+
+class OperationsOut(BaseModel):
+    """Operations, the latest first."""
+
+    operations: list[OperationOut] = Field(description="The latest first.")

@@ -1,0 +1,70 @@
+"""Operations over many memories: ordered at once, worked on in batches, followed by id."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+from uuid import UUID
+
+from lamina.core.scope import Scope
+
+
+class OperationKind(StrEnum):
+    """What an operation does."""
+
+    CHANGE_NOTES = "change_notes"
+    MOVE_NOTES = "move_notes"
+    DELETE_NOTES = "delete_notes"
+
+
+class OperationState(StrEnum):
+    """State of an operation."""
+
+    RUNNING = "running"
+    COMPLETE = "complete"
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """An operation over many memories.
+
+    Args:
+        kind: What it does.
+        workspace: The memories that it may touch belong to exactly these ids; one that is missing does not narrow it.
+        request: What was ordered, as JSON; without the conditions once it is complete, for these may name users.
+        cursor: Id of the last memory that a batch looked at.
+        counts: Number of memories, by what became of them.
+        waits_for: Why its last batch failed; it is tried again.
+    """
+
+    id: UUID
+    tenant: str
+    kind: OperationKind
+    workspace: str | None
+    namespace: str | None
+    user: str | None
+    agent: str | None
+    session: str | None
+    request: Mapping[str, Any]
+    state: OperationState
+    requested_at: datetime
+    cursor: UUID | None = None
+    counts: Mapping[str, int] = field(default_factory=dict)
+    waits_for: str | None = None
+    completed_at: datetime | None = None
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether nothing is left to do."""
+        return self.state is OperationState.COMPLETE
+
+    def scope(self) -> Scope:
+        """Return the scope of an operation in one namespace.
+
+        Raises:
+            ValueError: If it is in more than one.
+        """
+        if self.workspace is None or self.namespace is None:
+            raise ValueError("is in no single namespace")
+        return Scope(self.tenant, self.workspace, self.namespace, self.user, self.agent, self.session)

@@ -1,0 +1,238 @@
+"""Delete, change and move the notes that match a filter, a batch in a transaction."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any, assert_never
+from uuid import UUID
+
+from lamina.api.bulk import BulkChangeIn, BulkDeleteIn
+from lamina.core.events import Event, EventKind
+from lamina.core.memories import MAX_TAGS, MetadataLimit, Note, StoredNote, clean_note
+from lamina.core.operations import Operation, OperationKind
+from lamina.core.ports import Clock, Embedder
+from lamina.core.queries import Filters
+from lamina.core.scope import Scope
+from lamina.core.tiers import Tier
+from lamina.core.trash import TrashKind
+from lamina.ingest.embedding import embed_in_time
+from lamina.ingest.memory_linking import MemoryLinker, MemoryText, PreparedLinks
+from lamina.ingest.turns import unlink_deleted
+from lamina.stores.postgres.bulk_notes import count_selected, lock_selected, move_notes, select_notes
+from lamina.stores.postgres.connection import Connection, Pool, in_transaction
+from lamina.stores.postgres.epochs import bump_epoch
+from lamina.stores.postgres.events import record_events
+from lamina.stores.postgres.note_temperature import warm_up
+from lamina.stores.postgres.notes import delete_notes, expire_derived, update_note
+from lamina.stores.postgres.operations import advance_operation, complete_operation, hold_operation
+from lamina.stores.postgres.outbox import OutboxEntry, enqueue_entries, note_entries, outbox_entries
+from lamina.stores.postgres.trash import TrashPolicy, discard
+
+BATCH = 100
+KEPT_FIELDS = ("add_tags", "remove_tags", "to_workspace", "to_namespace")
+"""Of a request, once it is complete: the others may hold names of users, or texts."""
+
+
+@dataclass
+class _Effects:
+    """The effects of a batch, which are written at its end.
+
+    Args:
+        counts: Notes, by what became of them.
+        places: Scopes of the namespaces that changed.
+    """
+
+    counts: dict[str, int] = field(default_factory=dict)
+    entries: list[OutboxEntry] = field(default_factory=list)
+    events: list[Event] = field(default_factory=list)
+    places: set[tuple[str, str]] = field(default_factory=set)
+
+    def count(self, name: str, number: int = 1) -> None:
+        """Count notes."""
+        self.counts[name] = self.counts.get(name, 0) + number
+
+
+class BulkNotes:
+    """Works on operations over the notes of a scope.
+
+    Args:
+        pool: Connections to Postgres.
+        embedder: Embeds names in moved notes that the graph of the other namespace does not have.
+        linker: Links them there.
+        trash: How long deleted notes can be brought back.
+        kept_versions: Most earlier versions of a note.
+        clock: The time of day.
+        deadline_s: Seconds after which a batch gives up on the embedder.
+    """
+
+    def __init__(
+        self,
+        pool: Pool,
+        embedder: Embedder,
+        linker: MemoryLinker,
+        *,
+        trash: TrashPolicy,
+        kept_versions: int,
+        metadata_limit: MetadataLimit,
+        clock: Clock,
+        deadline_s: float,
+    ) -> None:
+        self._pool = pool
+        self._embedder = embedder
+        self._linker = linker
+        self._trash = trash
+        self._kept_versions = kept_versions
+        self._metadata_limit = metadata_limit
+        self._clock = clock
+        self._deadline_s = deadline_s
+
+    def check(self, body: BulkChangeIn) -> None:
+        """Check the fields that notes would get.
+
+        Raises:
+            InvalidInput: For one that is not right.
+        """
+        body.check(self._clock())
+        self._changes(body)
+
+    async def preview(self, scope: Scope, filters: Filters, *, sample: int) -> tuple[int, list[StoredNote]]:
+        """Return how many notes match, and the first of them by id."""
+        matched = await count_selected(self._pool, scope, filters)
+        if not sample:
+            return matched, []
+        page = await select_notes(self._pool, scope, filters, stored_by=self._clock(), after=None, limit=sample)
+        return matched, page
+
+    async def step(self, operation: Operation) -> None:
+        """Work on the next batch of an operation, or complete it, in one transaction.
+
+        Raises:
+            Unavailable: If the embedder or Postgres does not answer; the batch is not worked on.
+        """
+        scope, filters = operation.scope(), _selection(operation)
+        page = await select_notes(
+            self._pool, scope, filters, stored_by=operation.requested_at, after=operation.cursor, limit=BATCH
+        )
+        links = await self._links(page) if operation.kind is OperationKind.MOVE_NOTES else PreparedLinks()
+
+        async def act(connection: Connection) -> None:
+            if not await hold_operation(connection, operation):
+                return  # Another process was here.
+            if not page:
+                await complete_operation(connection, operation, KEPT_FIELDS, self._clock())
+                return
+            notes = await lock_selected(connection, scope, filters, [note.id for note in page])
+            effects = await self._apply(connection, operation, notes, links)
+            await advance_operation(connection, operation.id, page[-1].id, effects.counts)
+            await enqueue_entries(connection, effects.entries)
+            for workspace, namespace in sorted(effects.places):
+                await bump_epoch(connection, Scope(operation.tenant, workspace, namespace), teaches=True)
+            await record_events(connection, effects.events)
+
+        await in_transaction(self._pool, act)
+
+    async def _apply(
+        self, connection: Connection, operation: Operation, notes: Sequence[StoredNote], links: PreparedLinks
+    ) -> _Effects:
+        match operation.kind:
+            case OperationKind.DELETE_NOTES:
+                return await self._delete(connection, operation, notes)
+            case OperationKind.CHANGE_NOTES:
+                return await self._change(connection, operation, notes)
+            case OperationKind.MOVE_NOTES:
+                return await self._move(connection, operation, notes, links)
+            case _ as other:
+                assert_never(other)
+
+    async def _delete(self, connection: Connection, operation: Operation, notes: Sequence[StoredNote]) -> _Effects:
+        effects, now = _Effects(), self._clock()
+        for user, ids in _ids_by_user(notes).items():
+            for id_ in ids:
+                await discard(connection, self._trash, TrashKind.NOTE, operation.tenant, id_, now)
+            deletion = await delete_notes(connection, operation.tenant, ids, now)
+            effects.entries += await unlink_deleted(connection, self._linker, deletion)
+            owner = operation.scope().narrowed(user=user, agent=None, session=None)
+            effects.events.append(Event.of(owner, EventKind.NOTE_DELETED, *deletion.deleted))
+            effects.count("deleted", len(ids))
+            effects.places.add((owner.workspace, owner.namespace))
+        return effects
+
+    async def _change(self, connection: Connection, operation: Operation, notes: Sequence[StoredNote]) -> _Effects:
+        body = BulkChangeIn.model_validate(operation.request)
+        # Seconds to live count from the order, however long the operation takes.
+        changes = self._changes(body, operation.requested_at)
+        effects, now = _Effects(), self._clock()
+        for stored in notes:
+            new = replace(stored.note, **changes)
+            new = replace(new, tags=_tagged(new.tags, body.add_tags, body.remove_tags))
+            if new == stored.note or len(new.tags) > MAX_TAGS:
+                effects.count("unchanged" if new == stored.note else "too_many_tags")
+                continue
+            if stored.temperature == "cold":
+                await warm_up(connection, [stored.id], now)
+            written = await update_note(connection, stored.id, new, now, kept_versions=self._kept_versions)
+            if new.expires_at is not None:
+                await expire_derived(connection, [stored.id])
+            effects.entries += [*note_entries([stored.id]), *outbox_entries("graph", [stored.id])]
+            owner = Scope(operation.tenant, stored.workspace, stored.namespace, stored.user, stored.agent)
+            effects.events.append(Event.of(owner, EventKind.NOTE_CHANGED, stored.id, version=written.version))
+            effects.count("changed")
+            effects.places.add((stored.workspace, stored.namespace))
+        return effects
+
+    async def _move(
+        self, connection: Connection, operation: Operation, notes: Sequence[StoredNote], links: PreparedLinks
+    ) -> _Effects:
+        effects, source = _Effects(), operation.scope().narrowed(user=None, agent=None, session=None)
+        target = source.narrowed(
+            workspace=operation.request["to_workspace"], namespace=operation.request["to_namespace"]
+        )
+        ids = [note.id for note in notes]
+        # Before the move: the entries of cold notes say where they were.
+        await enqueue_entries(connection, note_entries(ids))
+        moved = set(await move_notes(connection, ids, target))
+        effects.count("moved", len(moved))
+        effects.count("existing", len(ids) - len(moved))
+        nodes = await self._linker.forget(connection, sorted(moved))
+        linked = await self._linker.write(connection, target, links, moved)
+        effects.entries = [*note_entries(sorted(moved)), *outbox_entries("graph", sorted({*moved, *nodes, *linked}))]
+        for user, own in _ids_by_user([note for note in notes if note.id in moved]).items():
+            effects.events.append(Event.of(source.narrowed(user=user), EventKind.NOTE_DELETED, *own))
+            effects.events.append(Event.of(target.narrowed(user=user), EventKind.NOTE_CREATED, *own, notes=len(own)))
+        if moved:
+            effects.places |= {(place.workspace, place.namespace) for place in (source, target)}
+        return effects
+
+    async def _links(self, notes: Iterable[StoredNote]) -> PreparedLinks:
+        texts = [
+            MemoryText(item.id, Tier.NOTES, item.note.content, item.note.source, item.user, _seen_at(item))
+            for item in notes
+        ]
+        draft = await self._linker.draft(texts)
+        names = await embed_in_time(self._embedder.embed_chunks, draft.new_names(), self._deadline_s)
+        return self._linker.complete(draft, names)
+
+    def _changes(self, body: BulkChangeIn, now: datetime | None = None) -> Mapping[str, Any]:
+        changes = {} if body.changes is None else body.changes.changes(now or self._clock())
+        checked = clean_note(replace(Note(content="-"), **changes), "changes", limit=self._metadata_limit)
+        return {name: getattr(checked, name) for name in changes}
+
+
+def _selection(operation: Operation) -> Filters:
+    body = BulkDeleteIn if operation.kind is OperationKind.DELETE_NOTES else BulkChangeIn
+    return body.model_validate(operation.request).selection()
+
+
+def _ids_by_user(notes: Iterable[StoredNote]) -> Mapping[str | None, list[UUID]]:
+    found: dict[str | None, list[UUID]] = {}
+    for note in notes:
+        found.setdefault(note.user, []).append(note.id)
+    return found
+
+
+def _tagged(tags: Sequence[str], added: Sequence[str], removed: Sequence[str]) -> tuple[str, ...]:
+    return tuple(tag for tag in dict.fromkeys((*tags, *added)) if tag not in removed)
+
+
+def _seen_at(stored: StoredNote) -> datetime:
+    return stored.note.event_at or stored.updated_at

@@ -1,0 +1,138 @@
+"""Operations over many memories, worked on by whichever process is free, and followed by their ids."""
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from typing import Any, Protocol
+from uuid import UUID
+
+from pydantic import TypeAdapter
+
+from lamina.aio.cancelling import cancel_all
+from lamina.core.operations import Operation, OperationKind
+from lamina.core.ports import Clock
+from lamina.core.scope import Scope
+from lamina.errors import NotFound, describe_error
+from lamina.ingest.write_once import write_once
+from lamina.stores.postgres.connection import Connection, Pool
+from lamina.stores.postgres.idempotency import Once
+from lamina.stores.postgres.operations import OperationTable, order_operation
+
+logger = logging.getLogger(__name__)
+WAIT_S = 5.0
+"""Longest time for which an order waits for the end."""
+LOOK_S = 5.0
+_ORDERED = TypeAdapter(dict[str, UUID])
+
+
+class Worker(Protocol):
+    """Works on operations of some kinds."""
+
+    async def step(self, operation: Operation) -> None:
+        """Work on the next batch, or complete the operation, in one transaction that holds its row.
+
+        Raises:
+            LaminaError: If that cannot be done now; it is tried again.
+        """
+        ...
+
+
+class Operations:
+    """Orders operations and brings them to their end.
+
+    Each batch holds the row of its operation and moves its cursor in the same transaction: what is interrupted goes on
+    where it was, in any process, and two processes at one operation do nothing twice.
+
+    Args:
+        pool: Connections to Postgres.
+        workers: By the kinds that they work on.
+        clock: The time of day.
+    """
+
+    def __init__(self, pool: Pool, workers: Mapping[OperationKind, Worker], *, clock: Clock) -> None:
+        self._pool = pool
+        self._table = OperationTable(pool)
+        self._workers = workers
+        self._clock = clock
+        self._runs: dict[UUID, asyncio.Task[None]] = {}
+        self._looking: asyncio.Task[None] | None = None
+
+    async def order(
+        self, kind: OperationKind, scope: Scope, request: Mapping[str, Any], once: Once | None = None
+    ) -> Operation:
+        """Order an operation; return it when it is complete, or as it stands when that takes long.
+
+        Raises:
+            Unavailable: If Postgres does not answer; an operation that was ordered by then goes on.
+        """
+
+        async def write(connection: Connection) -> dict[str, UUID]:
+            return {"operation": await order_operation(connection, kind, scope, request, self._clock())}
+
+        ordered = await write_once(self._pool, once, _ORDERED, write)
+        operation = await self._table.get(scope.tenant, ordered["operation"])
+        if not operation.is_complete:
+            await asyncio.wait([self._run(operation)], timeout=WAIT_S)
+        return await self._table.get(scope.tenant, operation.id)
+
+    async def get(self, tenant: str, id_: UUID) -> Operation:
+        """Return an operation of a tenant.
+
+        Raises:
+            NotFound: If there is none.
+        """
+        return await self._table.get(tenant, id_)
+
+    async def latest(self, scope: Scope, limit: int) -> list[Operation]:
+        """Return the latest operations of a scope, the last one first."""
+        return await self._table.page(scope, limit=limit)
+
+    async def work(self) -> None:
+        """Bring all open operations as far as they go.
+
+        Raises:
+            Unavailable: If Postgres does not answer.
+        """
+        for operation in await self._table.open():
+            await asyncio.wait([self._run(operation)])
+
+    def start(self) -> None:
+        """Work on open operations from now on, by whomever they were ordered; in the event loop, once."""
+        if self._looking is None:
+            self._looking = asyncio.create_task(self._keep_working())
+
+    async def close(self) -> None:
+        """Stop; the next process goes on."""
+        await cancel_all([*self._runs.values(), *([] if self._looking is None else [self._looking])])
+
+    def _run(self, operation: Operation) -> asyncio.Task[None]:
+        """Return the task that works on an operation in this process."""
+        if operation.id not in self._runs:
+            task = self._runs[operation.id] = asyncio.create_task(self._work_on(operation))
+            task.add_done_callback(lambda _: self._runs.pop(operation.id, None))
+        return self._runs[operation.id]
+
+    async def _work_on(self, operation: Operation) -> None:
+        try:
+            while not operation.is_complete:
+                await self._workers[operation.kind].step(operation)
+                operation = await self._table.get(operation.tenant, operation.id)
+        except NotFound:
+            return  # Its user was erased.
+        except Exception as error:  # noqa: BLE001 - it is tried again
+            logger.warning("operation %s: retrying: %s", operation.id, describe_error(error))
+            await self._record_wait(operation.id, describe_error(error))
+
+    async def _record_wait(self, id_: UUID, reason: str) -> None:
+        try:
+            await self._table.record_wait(id_, reason)
+        except Exception as error:  # noqa: BLE001 - it says the same as the log
+            logger.warning("operation %s: %s", id_, describe_error(error))
+
+    async def _keep_working(self) -> None:
+        while True:
+            try:
+                await self.work()
+            except Exception as error:  # noqa: BLE001 - through outages; what is open stays so
+                logger.warning("operations: retrying: %s", describe_error(error))
+            await asyncio.sleep(LOOK_S)

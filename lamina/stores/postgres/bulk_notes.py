@@ -1,0 +1,53 @@
+"""Notes that match a filter, counted, read and moved in pages."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from uuid import UUID
+
+from lamina.core.memories import StoredNote
+from lamina.core.queries import Filters
+from lamina.core.scope import Scope
+from lamina.stores.postgres.connection import Connection, Pool, connect, scope_parameters
+from lamina.stores.postgres.filters import apply_filters
+from lamina.stores.postgres.note_rows import stored_note
+from lamina.stores.postgres.notes import COLUMNS
+from lamina.stores.postgres.queries import load_queries
+
+QUERIES = load_queries("bulk_notes.sql")
+
+
+async def count_selected(pool: Pool, scope: Scope, filters: Filters) -> int:
+    """Count the notes of exactly the ids of a scope that match."""
+    text, values = apply_filters(QUERIES["count_selected_notes"], filters, COLUMNS)
+    async with connect(pool) as connection:
+        row = await (await connection.execute(text, scope_parameters(scope) | values)).fetchone()
+    return int(row["matched"]) if row else 0
+
+
+async def select_notes(
+    pool: Pool, scope: Scope, filters: Filters, *, stored_by: datetime, after: UUID | None, limit: int
+) -> list[StoredNote]:
+    """Return a page of the same, by id, of those that were stored by a time."""
+    text, values = apply_filters(QUERIES["select_notes"], filters, COLUMNS)
+    page = {"stored_by": stored_by, "after": after, "limit": limit}
+    async with connect(pool) as connection:
+        cursor = await connection.execute(text, scope_parameters(scope) | values | page)
+        return [stored_note(row) async for row in cursor]
+
+
+async def lock_selected(
+    connection: Connection, scope: Scope, filters: Filters, ids: Sequence[UUID]
+) -> list[StoredNote]:
+    """Lock those of a page that match still, until the transaction ends; return them."""
+    text, values = apply_filters(QUERIES["lock_selected_notes"], filters, COLUMNS)
+    cursor = await connection.execute(text, scope_parameters(scope) | values | {"ids": list(ids)})
+    return [stored_note(row) async for row in cursor]
+
+
+async def move_notes(connection: Connection, ids: Sequence[UUID], target: Scope) -> list[UUID]:
+    """Move locked notes to a namespace, but for those whose text their user has there; return those that moved."""
+    place = {"tenant": target.tenant, "workspace": target.workspace, "namespace": target.namespace}
+    cursor = await connection.execute(QUERIES["move_notes"], {**place, "ids": list(ids)})
+    moved = [row["id"] async for row in cursor]
+    await connection.execute(QUERIES["move_note_chunks"], {**place, "ids": moved})
+    return moved

@@ -1,0 +1,108 @@
+"""Operations over many memories as rows: any process may go on with one."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from psycopg.rows import DictRow
+from psycopg.types.json import Json, Jsonb
+
+from lamina.core.memories import new_id
+from lamina.core.operations import Operation, OperationKind, OperationState
+from lamina.core.scope import Scope
+from lamina.errors import NotFound
+from lamina.stores.postgres.connection import Connection, Pool, connect, scope_parameters
+from lamina.stores.postgres.queries import load_queries
+
+QUERIES = load_queries("operations.sql")
+
+
+async def order_operation(
+    connection: Connection, kind: OperationKind, scope: Scope, request: Mapping[str, Any], now: datetime
+) -> UUID:
+    """Store a new operation, in the transaction of its order; return its id."""
+    row = {**scope_parameters(scope), "id": new_id(), "kind": kind, "request": Json(request), "now": now}
+    found = await (await connection.execute(QUERIES["order_operation"], row)).fetchone()
+    assert found is not None  # noqa: S101 - it was inserted
+    return _operation(found).id
+
+
+async def hold_operation(connection: Connection, operation: Operation) -> bool:
+    """Lock an operation until the transaction ends; report whether it stands where it was read."""
+    row = await (await connection.execute(QUERIES["hold_operation"], {"id": operation.id})).fetchone()
+    return row is not None and row["cursor"] == operation.cursor
+
+
+async def advance_operation(connection: Connection, id_: UUID, cursor: UUID, counts: Mapping[str, int]) -> None:
+    """Record a batch of an operation, in its transaction."""
+    row = {"id": id_, "cursor": cursor, "counts": Jsonb(dict(counts))}
+    await connection.execute(QUERIES["advance_operation"], row)
+
+
+async def complete_operation(connection: Connection, operation: Operation, kept: Sequence[str], now: datetime) -> None:
+    """End an operation; of its request, these fields are kept."""
+    request = Json({name: operation.request[name] for name in kept if name in operation.request})
+    await connection.execute(QUERIES["complete_operation"], {"id": operation.id, "request": request, "now": now})
+
+
+async def erase_user_operations(pool: Pool, tenant: str, user: str) -> int:
+    """Delete the operations over a user's memories; count them."""
+    async with connect(pool) as connection:
+        cursor = await connection.execute(QUERIES["erase_user_operations"], {"tenant": tenant, "user_id": user})
+        return cursor.rowcount
+
+
+class OperationTable:
+    """Reads operations.
+
+    Every method raises ``Unavailable`` if Postgres does not answer.
+
+    Args:
+        pool: Connections to Postgres.
+    """
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    async def get(self, tenant: str, id_: UUID) -> Operation:
+        """Return an operation of a tenant.
+
+        Raises:
+            NotFound: If there is none.
+        """
+        found = await self._read(QUERIES["get_operation"], {"id": id_, "tenant": tenant})
+        if not found:
+            raise NotFound("operation", str(id_))
+        return found[0]
+
+    async def page(self, scope: Scope, *, limit: int) -> list[Operation]:
+        """Return the latest operations of a scope, the last one first."""
+        return await self._read(QUERIES["list_operations"], {**scope_parameters(scope), "limit": limit})
+
+    async def open(self) -> list[Operation]:
+        """Return operations of all tenants that are not complete, the oldest first."""
+        return await self._read(QUERIES["find_open_operations"], {})
+
+    async def record_wait(self, id_: UUID, reason: str) -> None:
+        """Record why a batch failed."""
+        async with connect(self._pool) as connection:
+            await connection.execute(QUERIES["record_operation_wait"], {"id": id_, "waits_for": reason})
+
+    async def _read(self, query: bytes, parameters: Mapping[str, Any]) -> list[Operation]:
+        async with connect(self._pool) as connection:
+            cursor = await connection.execute(query, parameters)
+            return [_operation(row) async for row in cursor]
+
+
+def _operation(row: DictRow) -> Operation:
+    names = ("id", "tenant", "workspace", "namespace", "request", "cursor", "counts", "waits_for")
+    times = ("requested_at", "completed_at")
+    return Operation(
+        kind=OperationKind(row["kind"]),
+        user=row["user_id"],
+        agent=row["agent_id"],
+        session=row["session_id"],
+        state=OperationState(row["state"]),
+        **{name: row[name] for name in (*names, *times)},
+    )

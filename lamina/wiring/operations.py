@@ -1,0 +1,30 @@
+"""Operations over many memories."""
+
+from lamina.core.operations import OperationKind
+from lamina.core.ports import Embedder
+from lamina.ingest.bulk_notes import BulkNotes
+from lamina.maintenance.operations import Operations
+from lamina.settings.loading import Settings
+from lamina.stores.postgres.connection import Pool
+from lamina.wiring.services import build_memory_linker, metadata_limit, trash_policy
+from lamina.wiring.stores import utc_now
+
+
+def build_bulk_notes(settings: Settings, pool: Pool, embedder: Embedder, generation: int) -> BulkNotes:
+    """Build the work on many notes."""
+    return BulkNotes(
+        pool,
+        embedder,
+        build_memory_linker(settings, embedder, generation),
+        trash=trash_policy(settings),
+        kept_versions=settings.history.note_versions,
+        metadata_limit=metadata_limit(settings),
+        clock=utc_now,
+        deadline_s=settings.write.embed_deadline_s,
+    )
+
+
+def build_operations(pool: Pool, notes: BulkNotes) -> Operations:
+    """Build the operations over many memories."""
+    kinds = (OperationKind.CHANGE_NOTES, OperationKind.MOVE_NOTES, OperationKind.DELETE_NOTES)
+    return Operations(pool, dict.fromkeys(kinds, notes), clock=utc_now)

@@ -1,0 +1,275 @@
+"""Many notes at once: counted, deleted, tagged, changed and moved, as one by one."""
+
+import asyncio
+from typing import Any
+from uuid import uuid4
+
+import httpx
+import psycopg
+import pytest
+
+from lamina.core.principals import Bounds, KeyRole, new_principal
+from lamina.errors import Unavailable
+from lamina.ingest.bulk_notes import BATCH
+from lamina.stores.postgres.keys import store_key
+from lamina.wiring.stores import utc_now
+from tests.support.application import Application
+
+
+async def sent(client: httpx.AsyncClient, method: str, path: str, **options: Any) -> Any:
+    answer = await client.request(method, path, **options)
+    assert answer.is_success, answer.text
+    return answer.json() if answer.content else None
+
+
+async def ended(client: httpx.AsyncClient, answer: Any) -> dict[str, Any]:
+    """Follow an operation to its end."""
+    operation: dict[str, Any] = answer["operation"]
+    while operation["state"] != "complete":
+        await asyncio.sleep(0.05)
+        operation = await sent(client, "GET", f"/v1/operations/{operation['id']}")
+    return operation
+
+
+def place() -> dict[str, str]:
+    return {"workspace": f"w {uuid4().hex[:8]}"}
+
+
+async def fill(client: httpx.AsyncClient, count: int, **fields: Any) -> list[str]:
+    notes = [{"content": f"Buoy {uuid4().hex} of {number}", **fields.get("note", {})} for number in range(count)]
+    scope = {name: id_ for name, id_ in fields.items() if name != "note"}
+    answer = await sent(client, "POST", "/v1/notes/batch", json={**scope, "notes": notes})
+    return [item["id"] for item in answer["results"]]
+
+
+async def ids_in(client: httpx.AsyncClient, **scope: Any) -> set[str]:
+    answer = await sent(client, "GET", "/v1/notes", params={**scope, "limit": 1000})
+    return {note["id"] for note in answer["notes"]}
+
+
+async def drift(app: Application) -> dict[str, Any]:
+    await app.indexed()
+    drifts = {name: await audit(app.tenant) for name, audit in app.services.audits.items()}
+    return {name: one.ids() for name, one in drifts.items() if one.ids()}
+
+
+async def test_a_dry_run_counts_and_shows_some_and_changes_nothing(application: Application) -> None:
+    client, scope = application.client(), place()
+    tagged = await fill(client, 12, **scope, note={"tags": ["røyk 煙"]})
+    await fill(client, 3, **scope)
+    body = {**scope, "tags": ["røyk 煙"], "dry_run": True}
+
+    answer = await sent(client, "POST", "/v1/notes/bulk/delete", json=body)
+
+    assert (answer["matched"], answer["operation"]) == (12, None)
+    assert {note["id"] for note in answer["sample"]} < set(tagged)
+    assert len(await ids_in(client, **scope)) == 15
+
+
+async def test_what_matches_is_deleted_in_batches_and_comes_back_from_the_trash(application: Application) -> None:
+    client, scope = application.client(), place()
+    doomed = await fill(client, BATCH + 7, **scope, note={"category": "outcome"})
+    kept = await fill(client, 2, **scope)
+    body = {**scope, "filters": {"category": {"in": ["outcome"]}}}
+
+    operation = await ended(client, await sent(client, "POST", "/v1/notes/bulk/delete", json=body))
+
+    assert operation["counts"] == {"deleted": BATCH + 7}
+    assert operation["request"] == {}
+    assert await ids_in(client, **scope) == set(kept)
+    assert await drift(application) == {}
+    trashed = (await sent(client, "GET", "/v1/trash", params={**scope, "limit": 1000}))["entries"]
+    assert {entry["id"] for entry in trashed} == set(doomed)
+    await sent(client, "POST", f"/v1/trash/{doomed[0]}/restore")
+    assert await ids_in(client, **scope) == {*kept, doomed[0]}
+    events = (await sent(client, "GET", "/v1/events", params={**scope, "limit": 1000}))["events"]
+    told = {id_ for event in events if event["kind"] == "note.deleted" for id_ in event["ids"]}
+    assert told == set(doomed)
+
+
+async def test_what_was_made_from_a_deleted_note_goes_with_it(application: Application) -> None:
+    client, scope = application.client(), place()
+    [source] = await fill(client, 1, **scope, note={"tags": ["old"]})
+    made = {**scope, "content": f"Made {uuid4()}", "derived_from": [source]}
+    await sent(client, "POST", "/v1/notes", json=made)
+
+    await ended(client, await sent(client, "POST", "/v1/notes/bulk/delete", json={**scope, "tags": ["old"]}))
+
+    assert await ids_in(client, **scope) == set()
+
+
+async def test_tags_and_fields_change_with_versions_and_a_second_call_changes_nothing(application: Application) -> None:
+    client, scope = application.client(), place()
+    [first, second] = await fill(client, 2, **scope, note={"tags": ["draft", "boat"]})
+    change = {"add_tags": ["done"], "remove_tags": ["draft"], "changes": {"importance": 0.9}}
+    body = {**scope, "tags": ["boat"], **change}
+
+    once = await ended(client, await sent(client, "POST", "/v1/notes/bulk", json=body))
+    again = await ended(client, await sent(client, "POST", "/v1/notes/bulk", json=body))
+
+    assert (once["counts"], again["counts"]) == ({"changed": 2}, {"unchanged": 2})
+    for id_ in (first, second):
+        note = await sent(client, "GET", f"/v1/notes/{id_}")
+        assert (note["tags"], note["importance"], note["version"]) == (["boat", "done"], 0.9, 2)
+        versions = (await sent(client, "GET", f"/v1/notes/{id_}/versions"))["versions"]
+        assert versions[0]["tags"] == ["draft", "boat"]
+
+
+async def test_notes_move_with_their_places_in_every_index_and_are_found_there_alone(unshared: Application) -> None:
+    client = unshared.client()
+    here, there = {"workspace": "Øst 東"}, {"workspace": "Vest 西"}
+    text = "Mira moors the boat Orion with two ropes"
+    moved = (await sent(client, "POST", "/v1/notes", json={**here, "content": text}))["id"]
+    cold = (await sent(client, "POST", "/v1/notes", json={**here, "content": "The boat Orion has a red keel"}))["id"]
+    same = {**here, "content": "The boat Orion was built in 1931"}
+    stays = (await sent(client, "POST", "/v1/notes", json=same))["id"]
+    await sent(client, "POST", "/v1/notes", json={**same, **there})
+    await unshared.indexed()
+    with psycopg.connect(unshared.url) as connection:
+        connection.execute("UPDATE notes SET temperature = 'cold' WHERE id = %s", [cold])
+        connection.execute("UPDATE note_chunks SET tsv = NULL WHERE note_id = %s", [cold])
+        outbox = "INSERT INTO outbox (projection, memory_id, tenant, workspace, namespace) "
+        rows = "SELECT p, id, tenant, workspace, namespace FROM notes, unnest('{notes,cold}'::text[]) p WHERE id = %s"
+        connection.execute(outbox + rows, [cold])
+    await unshared.indexed()
+
+    body = {**here, "everything": True, "to_workspace": there["workspace"]}
+    operation = await ended(client, await sent(client, "POST", "/v1/notes/bulk", json=body))
+    await unshared.indexed()
+
+    assert operation["counts"] == {"moved": 2, "existing": 1}
+    assert await ids_in(client, **here) == {stays}
+    assert {moved, cold} < await ids_in(client, **there)
+    query = {"query": "Who moors the boat Orion, and what keel has it?", "cache": False, "limit": 50}
+    found = {
+        name["workspace"]: await sent(client, "POST", "/v1/search", json={**query, **name}) for name in (here, there)
+    }
+    ids = {name: {hit["id"] for hit in answer["results"]} for name, answer in found.items()}
+    assert {moved, cold} <= ids["Vest 西"]
+    assert not {moved, cold} & ids["Øst 東"]
+    assert await drift(unshared) == {}
+    hits = await unshared.services.owners.find(unshared.tenant, "note", [moved])  # type: ignore[arg-type]
+    assert {owner.workspace for owner in hits.values()} == {"Vest 西"}
+    kinds = {}
+    for name in (here, there):
+        events = (await sent(client, "GET", "/v1/events", params=name))["events"]
+        kinds[name["workspace"]] = {event["kind"] for event in events if moved in event["ids"]}
+    assert kinds == {"Øst 東": {"note.created", "note.deleted"}, "Vest 西": {"note.created"}}
+
+
+async def test_a_key_of_a_user_reaches_their_own_notes_and_nobody_elses(application: Application) -> None:
+    admin, scope = application.client(), place()
+    own = await fill(admin, 2, **scope, user="ann")
+    others = [*await fill(admin, 2, **scope, user="bob"), *await fill(admin, 2, **scope)]
+    principal = new_principal(
+        application.tenant, KeyRole.WRITER, utc_now(), bounds=Bounds.from_lists({"users": ["ann"]})
+    )
+    client = application.client(store_key(application.url, principal, "ann's"))
+
+    foreign = await client.post("/v1/notes/bulk/delete", json={**scope, "user": "bob", "everything": True})
+    nobody = {**scope, "filters": {"user": "bob"}}
+    empty = await ended(client, await sent(client, "POST", "/v1/notes/bulk/delete", json=nobody))
+    done = await ended(client, await sent(client, "POST", "/v1/notes/bulk/delete", json={**scope, "everything": True}))
+
+    assert foreign.status_code == 403
+    assert (empty["counts"], done["counts"]) == ({}, {"deleted": 2})
+    assert await ids_in(admin, **scope) == set(others)
+    assert own
+    unseen = await application.client(application.new_key("another tenant")).get(f"/v1/operations/{done['id']}")
+    assert unseen.status_code == 404
+
+
+@pytest.mark.parametrize("target", [{"to_workspace": "elsewhere"}, {"to_namespace": "elsewhere"}])
+async def test_nothing_moves_to_where_the_key_may_not_write(application: Application, target: dict[str, str]) -> None:
+    admin, scope = application.client(), {**place(), "namespace": "north"}
+    await fill(admin, 1, **scope)
+    bounds = Bounds.from_lists({"workspaces": [scope["workspace"]], "namespaces": ["north"]})
+    principal = new_principal(application.tenant, KeyRole.WRITER, utc_now(), bounds=bounds)
+    client = application.client(store_key(application.url, principal, "bound"))
+
+    answer = await client.post("/v1/notes/bulk", json={**scope, "everything": True, **target})
+
+    assert (answer.status_code, answer.json()["errors"][0]["field"]) == (403, next(iter(target)))
+    assert len(await ids_in(admin, **scope)) == 1
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "field"),
+    [
+        ("/delete", {}, "everything"),
+        ("/delete", {"everything": True, "tags": ["a"]}, "everything"),
+        ("/delete", {"filters": {"colour": "red"}}, "filters.colour"),
+        ("", {"everything": True}, "add_tags"),
+        ("", {"everything": True, "add_tags": ["a"], "to_workspace": "b"}, "add_tags"),
+        ("", {"everything": True, "to_workspace": "default"}, "to_workspace"),
+        ("", {"everything": True, "changes": {"content": "x"}}, "changes.content"),
+        ("", {"everything": True, "changes": {"expires_at": "2001-01-01T00:00Z"}}, "expires_at"),
+    ],
+)
+async def test_a_wrong_request_says_what_is_wrong(
+    application: Application, path: str, body: dict[str, Any], field: str
+) -> None:
+    answer = await application.client().post(f"/v1/notes/bulk{path}", json=body)
+
+    assert answer.status_code == 422
+    assert answer.json()["errors"][0]["field"] == field
+
+
+async def test_the_same_call_twice_at_once_counts_each_note_once(application: Application) -> None:
+    client, scope = application.client(), place()
+    await fill(client, BATCH + 20, **scope)
+    body = {**scope, "everything": True, "add_tags": ["seen"]}
+
+    answers = await asyncio.gather(*(sent(client, "POST", "/v1/notes/bulk", json=body) for _ in range(2)))
+    counts = [(await ended(client, answer))["counts"] for answer in answers]
+
+    assert sum(count.get("changed", 0) for count in counts) == BATCH + 20
+    notes = (await sent(client, "GET", "/v1/notes", params={**scope, "limit": 1000}))["notes"]
+    assert {note["version"] for note in notes} == {2}
+
+
+async def test_a_repeated_idempotency_key_orders_one_operation(application: Application) -> None:
+    client, scope = application.client(), place()
+    await fill(client, 2, **scope)
+    call = {"json": {**scope, "everything": True}, "headers": {"Idempotency-Key": f"once {uuid4()}"}}
+
+    ids = {(await sent(client, "POST", "/v1/notes/bulk/delete", **call))["operation"]["id"] for _ in range(2)}
+
+    assert len(ids) == 1
+
+
+async def test_an_interrupted_operation_goes_on_where_it_was(
+    application: Application, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client, scope = application.client(), place()
+    await fill(client, 2 * BATCH + 5, **scope)
+    step, steps = application.services.bulk.step, []
+
+    async def failing(operation: Any) -> None:
+        steps.append(operation)
+        if len(steps) == 2:
+            raise Unavailable("postgres", "gone away")
+        await step(operation)
+
+    monkeypatch.setattr(application.services.bulk, "step", failing)
+    answer = await sent(client, "POST", "/v1/notes/bulk/delete", json={**scope, "everything": True})
+    await application.services.operations.work()
+
+    operation = await ended(client, answer)
+    assert answer["operation"]["counts"] == {"deleted": BATCH}
+    assert "gone away" in answer["operation"]["waits_for"]
+    assert (operation["counts"], operation["waits_for"]) == ({"deleted": 2 * BATCH + 5}, None)
+    listed = (await sent(client, "GET", "/v1/operations", params=scope))["operations"]
+    assert [one["id"] for one in listed] == [operation["id"]]
+
+
+async def test_an_erasure_of_a_user_takes_the_operations_over_their_notes(unshared: Application) -> None:
+    client = unshared.client(unshared.new_key(unshared.tenant, KeyRole.ADMIN))
+    await fill(client, 1, user="ann")
+    body = {"user": "ann", "everything": True}
+    operation = await ended(client, await sent(client, "POST", "/v1/notes/bulk/delete", json=body))
+
+    erasure = await sent(client, "DELETE", "/v1/users", params={"user": "ann"})
+
+    assert erasure["erased"]["operations"] == 1
+    assert (await client.get(f"/v1/operations/{operation['id']}")).status_code == 404
