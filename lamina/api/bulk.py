@@ -6,7 +6,7 @@ from typing import Any, Self
 from pydantic import BaseModel, Field
 
 from lamina.api.fields import ABSENT, Flag, Fraction, Id, Moment, Tags
-from lamina.api.notes import NoteOut, NotePatch
+from lamina.api.notes import NoteChanges, NoteOut
 from lamina.api.operations import OperationOut
 from lamina.api.scope import ScopeIn
 from lamina.core.filters import parse
@@ -66,7 +66,7 @@ class BulkChangeIn(BulkIn):
 
     add_tags: Tags = Field(default_factory=list, description="Tags to add.")
     remove_tags: Tags = Field(default_factory=list, description="Tags to take away.")
-    changes: NotePatch = Field(ABSENT, description="Fields to change, as of one note; without content.")
+    changes: NoteChanges = Field(ABSENT, description="Fields to change, as of one note; the text of each is its own.")
     to_workspace: Id = Field(ABSENT, description="Workspace to move them to. Default: theirs.")
     to_namespace: Id = Field(ABSENT, description="Namespace to move them to. Default: theirs.")
 
@@ -105,8 +105,6 @@ class BulkChangeIn(BulkIn):
             )
         clean_tags(tuple(self.add_tags), "add_tags")
         clean_tags(tuple(self.remove_tags), "remove_tags")
-        if self.changes is not None and "content" in self.changes.model_fields_set:
-            raise InvalidInput("changes.content", "cannot be the same for many; change each by PATCH /v1/notes/{id}")
         if self.changes is not None and "tags" in self.changes.model_fields_set and (self.add_tags or self.remove_tags):
             raise InvalidInput("changes.tags", "is given beside add_tags or remove_tags; send one of them")
         if self.changes is not None:

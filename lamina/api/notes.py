@@ -93,10 +93,9 @@ class BatchIn(ScopeIn):
     )
 
 
-class NotePatch(Strict):
-    """Fields of a note to change; the others stay."""
+class NoteChanges(Strict):
+    """Fields of notes to change; the others stay."""
 
-    content: Content = Field(ABSENT, description="New text; it is embedded and indexed again.")
     category: Category = Field(ABSENT, description="New category.")
     importance: Fraction = Field(ABSENT, description="New importance, 0 to 1.")
     confidence: Fraction = Field(ABSENT, description="New confidence, 0 to 1.")
@@ -124,6 +123,12 @@ class NotePatch(Strict):
         if {"ttl_s", "expires_at"} & self.model_fields_set:
             sent["expires_at"] = clean_expiry(self.ttl_s, self.expires_at, now)
         return sent | ({"tags": tuple(sent["tags"])} if "tags" in sent else {})
+
+
+class NotePatch(NoteChanges):
+    """Fields of a note to change; the others stay."""
+
+    content: Content = Field(ABSENT, description="New text; it is embedded and indexed again.")
 
 
 class NoteOut(Output):
