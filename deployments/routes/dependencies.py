@@ -2,13 +2,15 @@
 
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import Depends, Header, Query, Request
 
 from deployments.services import ServicesDep
 from lamina.api.fields import Id, Strict
+from lamina.api.problems import ProblemOut
 from lamina.api.scope import ScopeIn
+from lamina.core.preconditions import Precondition, read_etags
 from lamina.core.principals import Bounds
 from lamina.core.scope import DEFAULT_NAMESPACE, DEFAULT_WORKSPACE
 from lamina.errors import InvalidInput
@@ -17,6 +19,7 @@ from lamina.stores.postgres.idempotency import Once, hash_request
 from lamina.text.hygiene import clean_id
 
 MAX_OFFSET = 1_000_000
+MAX_ETAGS_CHARS = 2000
 PageLimit = Annotated[int, Query(ge=1, le=1000, description="Most entries of the page.")]
 PageOffset = Annotated[int, Query(ge=0, le=MAX_OFFSET, description="Entries to skip.")]
 
@@ -70,6 +73,39 @@ async def workspace_in(
 
 PlaceDep = Annotated[PlaceIn, Depends(place_in)]
 WorkspaceDep = Annotated[WorkspaceIn, Depends(workspace_in)]
+
+
+PRECONDITION_FAILED: dict[int | str, dict[str, Any]] = {
+    412: {"model": ProblemOut, "description": "It is in another state"}
+}
+IfMatch = Annotated[
+    str | None,
+    Header(
+        alias="If-Match",
+        max_length=MAX_ETAGS_CHARS,
+        description="ETags of which it has to have one; * for any.",
+    ),
+]
+IfNoneMatch = Annotated[
+    str | None,
+    Header(
+        alias="If-None-Match",
+        max_length=MAX_ETAGS_CHARS,
+        description="ETags of which it may have none; * if it may not be there yet.",
+    ),
+]
+
+
+async def if_match(value: IfMatch = None) -> Precondition:
+    """Read the header If-Match of a change.
+
+    Raises:
+        InvalidInput: If it is no list of ETags.
+    """
+    return Precondition(read_etags(value, "If-Match"))
+
+
+IfMatchDep = Annotated[Precondition, Depends(if_match)]
 
 
 @dataclass(frozen=True, slots=True)

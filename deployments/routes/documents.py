@@ -17,6 +17,10 @@ from deployments.json_bodies import JsonRoute
 from deployments.parameters import refuse_repeated_fields
 from deployments.routes.batches import Batch, Refused, refuse
 from deployments.routes.dependencies import (
+    PRECONDITION_FAILED,
+    IfMatch,
+    IfMatchDep,
+    IfNoneMatch,
     PageLimit,
     PageOffset,
     ScopeDep,
@@ -44,6 +48,7 @@ from lamina.core.documents import Document, Upload
 from lamina.core.json_values import read_json
 from lamina.core.media_types import media_type_of
 from lamina.core.memories import Metadata
+from lamina.core.preconditions import UNCONDITIONAL, Precondition, read_etags
 from lamina.core.principals import Principal, Verb
 from lamina.core.queries import Filters, clean_filters
 from lamina.core.scope import Scope
@@ -98,7 +103,9 @@ class FileIn(ScopeIn):
         return found
 
 
-@router.post("", status_code=HTTPStatus.CREATED, responses=_NOT_NEW, openapi_extra=body_of(mib=32))
+@router.post(
+    "", status_code=HTTPStatus.CREATED, responses=_NOT_NEW | PRECONDITION_FAILED, openapi_extra=body_of(mib=32)
+)
 @allow(Access(Verb.WRITE, OWN_MEMORIES))
 async def put_document(
     body: DocumentIn,
@@ -106,13 +113,17 @@ async def put_document(
     principal: PrincipalDep,
     response: Response,
     write_key: WriteKeyDep,
+    if_match: IfMatch = None,
+    if_none_match: IfNoneMatch = None,
 ) -> PutDocumentOut:
     """Store a document in place of the one that the scope has under its key (200), or as a new one.
 
-    It is split into passages, which search finds within milliseconds; the old ones leave every index.
+    It is split into passages, which search finds within milliseconds; the old ones leave every index. With If-Match it
+    replaces this version only.
     """
     once = write_key.once(principal.tenant, body)
-    return await _put(services, principal, body, body.upload(), once, response)
+    condition = Precondition(read_etags(if_match, "If-Match"), read_etags(if_none_match, "If-None-Match", weak=True))
+    return await _put(services, principal, body, body.upload(), once, response, condition)
 
 
 @router.post(
@@ -146,15 +157,22 @@ def _once_for_file(tenant: str, write_key: WriteKey, form: FileIn, upload: Uploa
 
 
 async def _put(
-    services: Services, principal: Principal, ids: ScopeIn, upload: Upload, once: Once | None, response: Response
+    services: Services,
+    principal: Principal,
+    ids: ScopeIn,
+    upload: Upload,
+    once: Once | None,
+    response: Response,
+    condition: Precondition = UNCONDITIONAL,
 ) -> PutDocumentOut:
     scope = ids.scope(principal.tenant)
     document = await services.documents.recorder.read(scope.tenant, upload)
     await _refuse_replacing(services, principal, scope, [document])
     with measured_write(services.meter, Tier.DOCUMENTS):
         witness = principal.witness(scope.agent)
-        stored = await services.documents.recorder.put(scope, [document], once, witness=witness)
+        stored = await services.documents.recorder.put(scope, [document], once, witness=witness, condition=condition)
     result = PutDocumentOut.from_attributes(stored.documents[0])
+    response.headers["ETag"] = f'"{result.version}"'
     response.status_code = HTTPStatus.CREATED if result.status == "created" else HTTPStatus.OK
     return result
 
@@ -235,11 +253,13 @@ async def get_document(
     id: UUID,
     services: ServicesDep,
     principal: PrincipalDep,
+    response: Response,
     *,
     content: Annotated[bool, Query(description="Whether its text is wanted.")] = True,
 ) -> DocumentOut:
-    """Return one document, whole."""
+    """Return one document, whole; its ETag is its version."""
     found = await services.documents.reads.get(principal.tenant, id, with_content=content)
+    response.headers["ETag"] = f'"{found.version}"'
     return DocumentOut.from_attributes(found, occurred_at=found.event_at)
 
 
@@ -260,9 +280,9 @@ async def list_passages(
 @router.delete(
     "/{id}",
     status_code=HTTPStatus.NO_CONTENT,
-    responses={409: {"model": ProblemOut, "description": "It is a passage of a document"}},
+    responses={409: {"model": ProblemOut, "description": "It is a passage of a document"}, **PRECONDITION_FAILED},
 )
 @allow(Access(Verb.DELETE, OWN_MEMORIES, of=OwnedKind.DOCUMENT))
-async def delete_document(id: UUID, services: ServicesDep, principal: PrincipalDep) -> None:
+async def delete_document(id: UUID, services: ServicesDep, principal: PrincipalDep, condition: IfMatchDep) -> None:
     """Delete a document with all its passages; no search returns them from now on."""
-    await services.documents.recorder.delete(principal.tenant, id)
+    await services.documents.recorder.delete(principal.tenant, id, condition)

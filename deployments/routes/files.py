@@ -5,20 +5,20 @@ from dataclasses import replace
 from http import HTTPStatus
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, Header, Path, Query, Request, Response
+from fastapi import APIRouter, Depends, Path, Query, Request, Response
 
 from deployments.access import MEMORIES, OWN_MEMORIES, Access
 from deployments.bodies import body_of
 from deployments.guard import allow
 from deployments.json_bodies import JsonRoute
-from deployments.routes.dependencies import PageLimit
+from deployments.routes.dependencies import PRECONDITION_FAILED, IfMatch, IfNoneMatch, PageLimit
 from deployments.services import PrincipalDep, ServicesDep
 from deployments.write_metrics import measured_write
 from lamina.api.fields import Id
-from lamina.api.files import MAX_ETAGS_CHARS, MAX_PATH_CHARS, FileIn, FileOut, FilePrefix, FilesOut
-from lamina.api.problems import ProblemOut
+from lamina.api.files import MAX_PATH_CHARS, FileIn, FileOut, FilePrefix, FilesOut
 from lamina.api.scope import ScopeIn
-from lamina.core.files import MAX_MIRROR_CHARS, Condition, StoredFile, clean_path, read_etags
+from lamina.core.files import MAX_MIRROR_CHARS, StoredFile, clean_path
+from lamina.core.preconditions import Precondition, read_etags
 from lamina.core.principals import Principal, Verb
 from lamina.core.scope import DEFAULT_NAMESPACE
 from lamina.core.tiers import Tier
@@ -27,7 +27,6 @@ from lamina.ingest.files import SentFile
 from lamina.text.hygiene import clean, composed
 
 router = APIRouter(prefix="/v1/workspaces/{workspace}/files", tags=["files"], route_class=JsonRoute)
-_FAILED: dict[int | str, dict[str, Any]] = {412: {"model": ProblemOut, "description": "It is in another state"}}
 _NOT_NEW: dict[int | str, dict[str, Any]] = {200: {"model": FileOut, "description": "Replaced or existed"}}
 _UNCHANGED: dict[int | str, dict[str, Any]] = {304: {"description": "It still has an ETag of If-None-Match"}}
 
@@ -49,25 +48,14 @@ FileScopeDep = Annotated[ScopeIn, Depends(file_scope)]
 FilePath = Annotated[
     str, Path(max_length=MAX_PATH_CHARS, description="Path of the file within the workspace, parts separated by /.")
 ]
-IfMatch = Annotated[
-    str | None,
-    Header(
-        alias="If-Match",
-        max_length=MAX_ETAGS_CHARS,
-        description="ETags of which the file has to have one; * for any.",
-    ),
-]
-IfNoneMatch = Annotated[
-    str | None,
-    Header(
-        alias="If-None-Match",
-        max_length=MAX_ETAGS_CHARS,
-        description="ETags of which the file may have none; * for no file.",
-    ),
-]
 
 
-@router.put("/{path:path}", status_code=HTTPStatus.CREATED, responses=_NOT_NEW | _FAILED, openapi_extra=body_of(mib=32))
+@router.put(
+    "/{path:path}",
+    status_code=HTTPStatus.CREATED,
+    responses=_NOT_NEW | PRECONDITION_FAILED,
+    openapi_extra=body_of(mib=32),
+)
 @allow(Access(Verb.WRITE, OWN_MEMORIES))
 async def put_file(
     body: FileIn,
@@ -86,7 +74,7 @@ async def put_file(
     scope = ids.scope(principal.tenant)
     mirror = body.mirror if "mirror" in body.model_fields_set else None
     sent = SentFile(path, body.content, is_always=body.always, mirror=mirror)
-    condition = Condition(read_etags(if_match, "If-Match"), read_etags(if_none_match, "If-None-Match", weak=True))
+    condition = Precondition(read_etags(if_match, "If-Match"), read_etags(if_none_match, "If-None-Match", weak=True))
     with measured_write(services.meter, Tier.DOCUMENTS):
         stored, status = await services.files.recorder.put(
             scope, sent, condition, witness=principal.witness(scope.agent), allowed=_allowed(principal, path)
@@ -141,13 +129,13 @@ async def get_file(
     return _answer(stored, response)
 
 
-@router.delete("/{path:path}", status_code=HTTPStatus.NO_CONTENT, responses=_FAILED)
+@router.delete("/{path:path}", status_code=HTTPStatus.NO_CONTENT, responses=PRECONDITION_FAILED)
 @allow(Access(Verb.DELETE, OWN_MEMORIES))
 async def delete_file(
     path: FilePath, services: ServicesDep, principal: PrincipalDep, ids: FileScopeDep, if_match: IfMatch = None
 ) -> None:
     """Delete a file with its earlier texts; no search returns its passages from now on."""
-    condition = Condition(read_etags(if_match, "If-Match"))
+    condition = Precondition(read_etags(if_match, "If-Match"))
     scope = ids.scope(principal.tenant)
     await services.files.recorder.delete(scope, path, condition, allowed=_allowed(principal, path))
 

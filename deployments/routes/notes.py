@@ -11,7 +11,14 @@ from deployments.bodies import body_of
 from deployments.guard import allow
 from deployments.json_bodies import JsonRoute
 from deployments.routes.batches import read_batch
-from deployments.routes.dependencies import PageLimit, PageOffset, ScopeDep, WriteKeyDep
+from deployments.routes.dependencies import (
+    PRECONDITION_FAILED,
+    IfMatchDep,
+    PageLimit,
+    PageOffset,
+    ScopeDep,
+    WriteKeyDep,
+)
 from deployments.services import PrincipalDep, ServicesDep
 from deployments.write_metrics import measured_write
 from lamina.api.batches import BatchItem, BatchOut
@@ -27,7 +34,7 @@ from lamina.api.notes import (
     NoteVersionsOut,
     PutResult,
 )
-from lamina.core.memories import Category, Note, clean_note
+from lamina.core.memories import Category, Note, StoredNote, clean_note
 from lamina.core.principals import Verb
 from lamina.core.queries import Filters, clean_filters
 from lamina.core.tiers import Tier
@@ -113,9 +120,9 @@ async def list_notes(
 
 @router.get("/{id}", tags=["read"])
 @allow(Access(Verb.READ, MEMORIES, of=OwnedKind.NOTE))
-async def get_note(id: UUID, services: ServicesDep, principal: PrincipalDep) -> NoteOut:
-    """Return one note, whole."""
-    return NoteOut.from_stored(await services.reads.notes.get(principal.tenant, id))
+async def get_note(id: UUID, services: ServicesDep, principal: PrincipalDep, response: Response) -> NoteOut:
+    """Return one note, whole; its ETag is its version."""
+    return _answer(await services.reads.notes.get(principal.tenant, id), response)
 
 
 @router.get("/{id}/versions", tags=["read"])
@@ -127,20 +134,33 @@ async def note_versions(id: UUID, services: ServicesDep, principal: PrincipalDep
     return NoteVersionsOut(versions=out, removed=out[0].version - 1)
 
 
-@router.patch("/{id}", tags=["write"], openapi_extra=body_of(mib=16))
+@router.patch("/{id}", tags=["write"], responses=PRECONDITION_FAILED, openapi_extra=body_of(mib=16))
 @allow(Access(Verb.WRITE, OWN_MEMORIES, of=OwnedKind.NOTE))
-async def change_note(id: UUID, body: NotePatch, services: ServicesDep, principal: PrincipalDep) -> NoteOut:
-    """Change fields of a note; the state before is kept as a version."""
+async def change_note(
+    id: UUID,
+    body: NotePatch,
+    services: ServicesDep,
+    principal: PrincipalDep,
+    response: Response,
+    condition: IfMatchDep,
+) -> NoteOut:
+    """Change fields of a note, with If-Match only of this version; the state before is kept as a version."""
     changes, witness = body.changes(utc_now()), principal.witness()
-    return NoteOut.from_stored(await services.recorder.change_note(principal.tenant, id, changes, witness=witness))
+    stored = await services.recorder.change_note(principal.tenant, id, changes, condition, witness=witness)
+    return _answer(stored, response)
 
 
-@router.delete("/{id}", tags=["write"], status_code=HTTPStatus.NO_CONTENT)
+@router.delete("/{id}", tags=["write"], status_code=HTTPStatus.NO_CONTENT, responses=PRECONDITION_FAILED)
 @allow(Access(Verb.DELETE, OWN_MEMORIES, of=OwnedKind.NOTE))
-async def delete_note(id: UUID, services: ServicesDep, principal: PrincipalDep) -> None:
+async def delete_note(id: UUID, services: ServicesDep, principal: PrincipalDep, condition: IfMatchDep) -> None:
     """Delete a note, archived or not; no search returns it from now on."""
     try:
-        await services.recorder.delete_note(principal.tenant, id)
+        await services.recorder.delete_note(principal.tenant, id, condition)
     except NotFound:
-        if not await services.archives.erase(principal.tenant, id, utc_now()):
+        if condition.match or not await services.archives.erase(principal.tenant, id, utc_now()):
             raise
+
+
+def _answer(stored: StoredNote, response: Response) -> NoteOut:
+    response.headers["ETag"] = f'"{stored.version}"'
+    return NoteOut.from_stored(stored)

@@ -12,7 +12,6 @@ from lamina.core.files import MAX_MIRROR_CHARS, MAX_PATH_BYTES
 
 # Of NFD, which may take four characters for one.
 MAX_PATH_CHARS = 4 * MAX_PATH_BYTES
-MAX_ETAGS_CHARS = 2000
 FilePrefix = Annotated[str, Field(max_length=MAX_PATH_CHARS)]
 
 

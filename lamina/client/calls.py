@@ -81,13 +81,13 @@ class Calls(ABC, Generic[Answer, Done]):
         """Replace the settings of a workspace (`PUT /v1/workspaces/{workspace}/settings`)."""
         return self.send(Call("PUT", f"/v1/workspaces/{quote(workspace, safe='')}/settings", settings))
 
-    def change(self, id_: UUID | str, **fields: Any) -> Answer:
-        """Change fields of a note (`PATCH /v1/notes/{id}`)."""
-        return self.send(Call("PATCH", f"/v1/notes/{id_}", fields))
+    def change(self, id_: UUID | str, *, if_version: int | None = None, **fields: Any) -> Answer:
+        """Change fields of a note; with `if_version` only in that version (`PATCH /v1/notes/{id}`)."""
+        return self.send(Call("PATCH", f"/v1/notes/{id_}", fields, headers=_if_version(if_version)))
 
-    def delete(self, id_: UUID | str) -> Done:
-        """Delete a note (`DELETE /v1/notes/{id}`)."""
-        return self._finish(Call("DELETE", f"/v1/notes/{id_}"))
+    def delete(self, id_: UUID | str, *, if_version: int | None = None) -> Done:
+        """Delete a note; with `if_version` only in that version (`DELETE /v1/notes/{id}`)."""
+        return self._finish(Call("DELETE", f"/v1/notes/{id_}", headers=_if_version(if_version)))
 
     def add_procedure(self, trigger: str, action: str, *, idempotency_key: str | None = None, **fields: Any) -> Answer:
         """Store a procedure (`POST /v1/procedures`)."""
@@ -120,9 +120,24 @@ class Calls(ABC, Generic[Answer, Done]):
         """List the runs that taught a procedure (`GET /v1/procedures/{id}/evidence`)."""
         return self._get(f"/v1/procedures/{id_}/evidence", page)
 
-    def add_document(self, content: str | bytes, *, idempotency_key: str | None = None, **fields: Any) -> Answer:
-        """Store a document, its text or the bytes of its file (`POST /v1/documents`)."""
-        return self._post("/v1/documents", _encode_content(self._in_scope(fields, content=content)), idempotency_key)
+    def add_document(
+        self,
+        content: str | bytes,
+        *,
+        if_version: int | None = None,
+        idempotency_key: str | None = None,
+        **fields: Any,
+    ) -> Answer:
+        """Store a document, its text or the bytes of its file (`POST /v1/documents`).
+
+        Args:
+            content: Its text or bytes.
+            if_version: The version that the document of its `key` has to have; 0 if it may not be there yet.
+            idempotency_key: Identity of this write.
+            fields: key, title, tags and the like, and the ids of its scope.
+        """
+        body = _encode_content(self._in_scope(fields, content=content))
+        return self._post("/v1/documents", body, idempotency_key, _if_version(if_version))
 
     def add_documents(self, documents: Sequence[Json], *, idempotency_key: str | None = None, **scope: Any) -> Answer:
         """Store documents, each with text or bytes as its content (`POST /v1/documents/batch`)."""
@@ -202,9 +217,9 @@ class Calls(ABC, Generic[Answer, Done]):
         """Retract an edge (`DELETE /v1/graph/edges/{id}`)."""
         return self._finish(Call("DELETE", f"/v1/graph/edges/{id_}"))
 
-    def delete_document(self, id_: UUID | str) -> Done:
-        """Delete a document with all its passages (`DELETE /v1/documents/{id}`)."""
-        return self._finish(Call("DELETE", f"/v1/documents/{id_}"))
+    def delete_document(self, id_: UUID | str, *, if_version: int | None = None) -> Done:
+        """Delete a document; with `if_version` only in that version (`DELETE /v1/documents/{id}`)."""
+        return self._finish(Call("DELETE", f"/v1/documents/{id_}", headers=_if_version(if_version)))
 
     def notes(self, **fields: Any) -> Answer:
         """List the notes of a scope, the latest event first (`GET /v1/notes`)."""
@@ -422,9 +437,18 @@ class Calls(ABC, Generic[Answer, Done]):
     def _get(self, path: str, params: Json | None = None) -> Answer:
         return self.send(Call("GET", path, params=params or {}))
 
-    def _post(self, path: str, body: Json, idempotency_key: str | None = None) -> Answer:
+    def _post(
+        self, path: str, body: Json, idempotency_key: str | None = None, conditions: dict[str, str] | None = None
+    ) -> Answer:
         headers = {"Idempotency-Key": idempotency_key} if idempotency_key else {}
-        return self.send(Call("POST", path, body, headers=headers))
+        return self.send(Call("POST", path, body, headers=headers | (conditions or {})))
+
+
+def _if_version(version: int | None) -> dict[str, str]:
+    """Return the headers that ask for a version; 0 stands for no memory at all."""
+    if version == 0:
+        return {"If-None-Match": "*"}
+    return {} if version is None else {"If-Match": f'"{version}"'}
 
 
 def _conditions(if_match: str | None, if_none_match: str | None) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""Files of a workspace as values: their paths, their marks, and the conditions under which a write takes place."""
+"""Files of a workspace as values: their paths and their marks."""
 
 import hashlib
 from bisect import bisect_left, bisect_right
@@ -10,46 +10,15 @@ from uuid import UUID
 import regex
 
 from lamina.core.documents import Span
-from lamina.errors import InvalidInput, PreconditionFailed
+from lamina.errors import InvalidInput
 from lamina.text.hygiene import clean, composed, is_blank
 
 MAX_PATH_BYTES = 1000
 MAX_MIRROR_CHARS = 500
-ANY_ETAG = "*"
 # No key that a caller may send begins so: a document never takes the place of a file.
 _KEY_PREFIX = "\x1f"
 _CONTROL = regex.compile(r"\p{Cc}")
-_ETAG = regex.compile(r'\s*(W/)?"([^"]*)"\s*')
 _LINE_END = regex.compile(r"\r\n|\r|\n")
-
-
-@dataclass(frozen=True, slots=True)
-class Condition:
-    """The state of a file on which a request insists.
-
-    Args:
-        match: ETags of which the file has one; ``*`` for any.
-        none_match: ETags of which the file has none; ``*`` for no file at all.
-    """
-
-    match: frozenset[str] | None = None
-    none_match: frozenset[str] | None = None
-
-    def check(self, path: str, etag: str | None) -> None:
-        """Refuse a write on another state than the one that was asked for.
-
-        Args:
-            path: The file, for the error.
-            etag: Its ETag; ``None`` where there is no such file.
-
-        Raises:
-            PreconditionFailed: Naming the ETag that it has.
-        """
-        state = "is not there" if etag is None else f'has the ETag "{etag}"'
-        if self.match is not None and (etag is None or not self.match & {ANY_ETAG, etag}):
-            raise PreconditionFailed("If-Match", f"file {path} {state}; read it again")
-        if self.none_match is not None and etag is not None and self.none_match & {ANY_ETAG, etag}:
-            raise PreconditionFailed("If-None-Match", f"file {path} {state}; read it again")
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,33 +91,6 @@ def file_key(path: str) -> str:
 def text_hash(content: str) -> bytes:
     """Return the hash of a text, of which a file's ETag is made."""
     return hashlib.sha256(content.encode()).digest()
-
-
-def read_etags(header: str | None, name: str, *, weak: bool = False) -> frozenset[str] | None:
-    """Return the ETags of a header; ``None`` where it was not sent.
-
-    Args:
-        header: Its value.
-        name: Its name, for the error.
-        weak: Whether ETags that are marked as weak count; for If-Match they do not.
-
-    Raises:
-        InvalidInput: If it holds something else.
-    """
-    if header is None:
-        return None
-    if header.strip() == ANY_ETAG:
-        return frozenset({ANY_ETAG})
-    found = []
-    place = 0
-    while match := _ETAG.match(header, place):
-        found.append(match)
-        place = match.end() + 1
-        if header[match.end() : place] != ",":
-            break
-    if not found or found[-1].end() != len(header):
-        raise InvalidInput(name, 'is no list of ETags; send one in quotes, as in "a1b2", or *')
-    return frozenset(str(match[2]) for match in found if weak or not match[1])
 
 
 def spans_in_sent(content: str, normal: str, spans: Sequence[Span]) -> tuple[Span, ...]:

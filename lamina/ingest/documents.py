@@ -14,6 +14,7 @@ from lamina.core.documents import Document, Upload, clean_upload, document_of
 from lamina.core.events import Event, EventKind
 from lamina.core.memories import Chunk, Extraction, MetadataLimit, new_id
 from lamina.core.ports import Clock, Embedder
+from lamina.core.preconditions import UNCONDITIONAL, Precondition
 from lamina.core.scope import Scope
 from lamina.core.tiers import Tier
 from lamina.core.trash import TrashKind
@@ -72,6 +73,17 @@ class RecordedDocument:
     status: Status
     version: int
     passages: int
+
+    @property
+    def etag_before(self) -> str | None:
+        """Return the version that it had before the write; ``None`` if it was not there."""
+        match self.status:
+            case "created":
+                return None
+            case "replaced":
+                return str(self.version - 1)
+            case "existed":
+                return str(self.version)
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,6 +203,7 @@ class DocumentRecorder:
         *,
         witness: str | None = None,
         before: Before | None = None,
+        condition: Precondition = UNCONDITIONAL,
     ) -> RecordedDocuments:
         """Store documents, each in place of the scope's one of its key; return the results in their order.
 
@@ -202,10 +215,12 @@ class DocumentRecorder:
             once: Identity of the write.
             witness: Who vouches for them.
             before: Runs in the transaction before anything is written, and may refuse the write.
+            condition: The version that each of them has to have before.
 
         Raises:
             TooLarge: If the documents would take more of the embedder than one request may.
             Unavailable: If the embedder or Postgres does not answer; none is stored.
+            PreconditionFailed: If one has another version; none is stored.
         """
         known = await self._documents.find(scope, [document.key for document in documents])
         hashes = {key: item.content_hash for key, item in known.items()}
@@ -220,29 +235,33 @@ class DocumentRecorder:
         await self._budget.check([document.content for document in news], field)
         try:
             replaced = [document for document in news if composed(document.key) in known]
-            return await self._put(scope, documents, news, replaced, once, witness, before)
+            return await self._put(scope, documents, news, replaced, once, witness, before, condition)
         except _ChangedMeanwhileError:
             # What was left out as unchanged is embedded now, too.
-            return await self._put(scope, documents, documents, documents, once, witness, before)
+            return await self._put(scope, documents, documents, documents, once, witness, before, condition)
 
-    async def delete(self, tenant: str, id_: UUID, *, before: Before | None = None) -> None:
+    async def delete(
+        self, tenant: str, id_: UUID, condition: Precondition = UNCONDITIONAL, *, before: Before | None = None
+    ) -> None:
         """Delete a document with all its passages; they leave every index.
 
         Args:
             tenant: Whose document.
             id_: Its id.
+            condition: The version that it has to have.
             before: Runs in the transaction before anything is deleted, and may refuse it.
 
         Raises:
             NotFound: If the tenant has no such document.
             Conflict: If it is a passage of one.
+            PreconditionFailed: If it has another version.
         """
 
         async def act(connection: Connection) -> None:
             if before is not None:
                 await before(connection)
             await discard(connection, self._trash, TrashKind.DOCUMENT, tenant, id_, self._clock())
-            scope, gone = await delete_document(connection, tenant, id_)
+            scope, gone = await delete_document(connection, tenant, id_, condition)
             nodes = await self._linker.forget(connection, gone)
             await enqueue_entries(connection, [*outbox_entries("documents", gone), *outbox_entries("graph", nodes)])
             await bump_epoch(connection, scope, teaches=True)
@@ -259,6 +278,7 @@ class DocumentRecorder:
         once: Once | None,
         witness: str | None,
         before: Before | None,
+        condition: Precondition,
     ) -> RecordedDocuments:
         now = self._clock()
         known = await self._documents.embedded(scope, replaced, self._generation) if replaced else {}
@@ -269,7 +289,10 @@ class DocumentRecorder:
         async def write(connection: Connection) -> RecordedDocuments:
             if before is not None:
                 await before(connection)
-            return await self._write(connection, scope, batch, now)
+            recorded = await self._write(connection, scope, batch, now)
+            for item in recorded.documents:  # The rows are locked now; whoever came between is before them.
+                condition.check(f"document {item.key}", item.etag_before)
+            return recorded
 
         return await write_once(self._pool, once, _DOCUMENTS, write)
 

@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from lamina.core.documents import MAX_TITLE_CHARS, Document, FileMark, Upload
 from lamina.core.files import (
     MAX_MIRROR_CHARS,
-    Condition,
     StoredFile,
     clean_path,
     file_key,
@@ -16,6 +15,7 @@ from lamina.core.files import (
 )
 from lamina.core.media_types import TEXT
 from lamina.core.memories import MAX_SOURCE_CHARS
+from lamina.core.preconditions import UNCONDITIONAL, Precondition
 from lamina.core.scope import Scope
 from lamina.errors import NotFound, TooLarge
 from lamina.ingest.documents import DocumentRecorder
@@ -24,7 +24,6 @@ from lamina.stores.postgres.documents import Status
 from lamina.stores.postgres.files import Files, keep_version, lock_file
 from lamina.text.hygiene import clean, clean_text, is_blank
 
-UNCONDITIONAL = Condition()
 FILE_TAG = "workspace-file"
 Allowed = Callable[[str | None], None]
 
@@ -77,7 +76,7 @@ class FileRecorder:
         self,
         scope: Scope,
         sent: SentFile,
-        condition: Condition = UNCONDITIONAL,
+        condition: Precondition = UNCONDITIONAL,
         *,
         witness: str | None = None,
         allowed: Allowed | None = None,
@@ -102,7 +101,7 @@ class FileRecorder:
 
         async def prepare(connection: Connection) -> None:
             stored = await lock_file(connection, scope, mark.path)
-            condition.check(mark.path, None if stored is None else stored.etag)
+            condition.check(f"file {mark.path}", None if stored is None else stored.etag)
             if stored is not None:
                 if allowed is not None and stored.etag != mark.text_hash.hex():
                     allowed(stored.agent)
@@ -112,7 +111,7 @@ class FileRecorder:
         return await self._files.get(scope, mark.path, with_content=False), recorded.documents[0].status
 
     async def delete(
-        self, scope: Scope, path: str, condition: Condition = UNCONDITIONAL, *, allowed: Allowed | None = None
+        self, scope: Scope, path: str, condition: Precondition = UNCONDITIONAL, *, allowed: Allowed | None = None
     ) -> None:
         """Delete a file with its earlier texts; its passages leave every index.
 
@@ -127,7 +126,7 @@ class FileRecorder:
             stored = await lock_file(connection, scope, path)
             if stored is None:
                 raise NotFound("file", path)
-            condition.check(path, stored.etag)
+            condition.check(f"file {path}", stored.etag)
             if allowed is not None:
                 allowed(stored.agent)
 

@@ -31,6 +31,7 @@ from lamina.core.memories import (
     new_id,
 )
 from lamina.core.ports import Clock, Extractor, TextEmbedder
+from lamina.core.preconditions import UNCONDITIONAL, Precondition
 from lamina.core.profiles import ProfileStatement
 from lamina.core.scope import Scope
 from lamina.core.tiers import Tier
@@ -378,7 +379,13 @@ class Recorder:
         return await _prepare_each(notes, chunks), links
 
     async def change_note(
-        self, tenant: str, id_: UUID, changes: dict[str, Any], *, witness: str | None = None
+        self,
+        tenant: str,
+        id_: UUID,
+        changes: dict[str, Any],
+        condition: Precondition = UNCONDITIONAL,
+        *,
+        witness: str | None = None,
     ) -> StoredNote:
         """Write the next version of a note.
 
@@ -388,6 +395,7 @@ class Recorder:
         Raises:
             NotFound: If the tenant has no such note.
             Conflict: If another note of the scope already has the new text.
+            PreconditionFailed: If the note has another version than the one on which the caller insists.
         """
         # Checked before the note is read: only the given fields count, the text stands for any.
         checked = clean_note(replace(Note(content="-"), **changes), limit=self.metadata_limit)
@@ -399,6 +407,7 @@ class Recorder:
 
         async def act(connection: Connection) -> StoredNote:
             old = await lock_note(connection, tenant, id_)
+            condition.check(f"note {id_}", str(old.version))
             scope = Scope(tenant, old.workspace, old.namespace)
             if old.temperature == "cold":
                 await warm_up(connection, [id_], now)
@@ -424,15 +433,18 @@ class Recorder:
 
         return await in_transaction(self._pool, act)
 
-    async def delete_note(self, tenant: str, id_: UUID) -> None:
+    async def delete_note(self, tenant: str, id_: UUID, condition: Precondition = UNCONDITIONAL) -> None:
         """Delete a note, and every note that was made from it or merged into it: no reader sees them any more.
 
         Raises:
             NotFound: If the tenant has no such note.
+            PreconditionFailed: If the note has another version than the one on which the caller insists.
         """
         now = self._clock()
 
         async def act(connection: Connection) -> None:
+            if condition.match is not None:
+                condition.check(f"note {id_}", str((await lock_note(connection, tenant, id_)).version))
             scope, deletion = await delete_note(connection, tenant, id_, now)
             await discard(connection, self._trash, TrashKind.NOTE, tenant, id_, now)
             await enqueue_entries(connection, await unlink_deleted(connection, self._linker, deletion))

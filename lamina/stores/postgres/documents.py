@@ -15,6 +15,7 @@ from psycopg.types.json import Json, Jsonb
 from lamina.core.documents import Document, FileMark, Span, StoredDocument, StoredPassage, passage_text
 from lamina.core.memories import Chunk
 from lamina.core.ports import Record
+from lamina.core.preconditions import UNCONDITIONAL, Precondition
 from lamina.core.queries import Candidate, FilterField, Filters, Place, Query
 from lamina.core.scope import Scope
 from lamina.core.tiers import Tier
@@ -265,12 +266,15 @@ def _chunk_columns(passages: Sequence[PreparedPassage], generation: int) -> dict
     return chunks | {"words": [words for passage in passages for words in passage.words]}
 
 
-async def delete_document(connection: Connection, tenant: str, id_: UUID) -> tuple[Scope, tuple[UUID, ...]]:
+async def delete_document(
+    connection: Connection, tenant: str, id_: UUID, condition: Precondition = UNCONDITIONAL
+) -> tuple[Scope, tuple[UUID, ...]]:
     """Delete a document with all its passages; return where it was, and the passages.
 
     Raises:
         NotFound: If the tenant has no such document.
         Conflict: If it is a passage of one.
+        PreconditionFailed: If it has another version.
     """
     name = {"id": id_, "tenant": tenant}
     row = await (await connection.execute(QUERIES["lock_document"], name)).fetchone()
@@ -279,6 +283,7 @@ async def delete_document(connection: Connection, tenant: str, id_: UUID) -> tup
         if whole is not None:
             raise Conflict(f"{id_} is a passage of document {whole['id']}; delete or replace the document as a whole")
         raise NotFound("document", str(id_))
+    condition.check(f"document {id_}", str(row["version"]))
     deleted = await _delete_passages(connection, [id_])
     await connection.execute(QUERIES["delete_document"], name)
     return Scope(tenant, row["workspace"], row["namespace"], row["user_id"]), deleted.get(id_, ())

@@ -71,7 +71,7 @@ FROM unnest(%(chunk_ids)s::uuid[], %(chunks)s::int[], %(starts)s::int[], %(ends)
      AS c (id, chunk, text_start, text_end, words, embedding)
 
 -- name: lock_document
-SELECT workspace, namespace, user_id FROM documents WHERE id = %(id)s AND tenant = %(tenant)s
+SELECT workspace, namespace, user_id, version FROM documents WHERE id = %(id)s AND tenant = %(tenant)s
 FOR UPDATE
 
 -- name: delete_document
