@@ -422,6 +422,7 @@ class Edge:
         object: Name of the entity it points to.
         strength: 0..1, how much following it carries over.
         confidence: 0..1, how sure one source of it is.
+        told_by: ``message:<id>`` of the message that states it, where its text need not name the subject: "I".
     """
 
     subject: str
@@ -429,6 +430,7 @@ class Edge:
     object: str
     strength: float = 0.8
     confidence: float = 0.8
+    told_by: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

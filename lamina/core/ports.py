@@ -393,8 +393,14 @@ class AuditableProjection(Projection[State], Inventory, Protocol[State]):
 class Extractor(Protocol):
     """Extract notes, profile and graph from messages."""
 
-    async def extract(self, messages: Sequence[Message], ids: Sequence[UUID]) -> Extraction:
-        """Extract from messages; the notes name their message's id as ``message:<id>``."""
+    async def extract(self, messages: Sequence[Message], ids: Sequence[UUID], user: str | None = None) -> Extraction:
+        """Extract from messages; the notes name their message's id as ``message:<id>``.
+
+        Args:
+            messages: What was said.
+            ids: Of the messages, in their order.
+            user: Who says what users say without a name.
+        """
         ...
 
 

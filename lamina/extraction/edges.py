@@ -2,13 +2,16 @@
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from lamina.core.memories import Edge, Entity, Extraction
-from lamina.extraction.entities import Mention, as_entity, find_mentions, merge_equal_entities
+from lamina.extraction.entities import MAX_NAME_CHARS, Mention, as_entity, find_mentions, merge_equal_entities
+from lamina.extraction.own_statements import own_statements
 from lamina.extraction.speech import Statement, statements
+from lamina.text.english import FUNCTION_WORDS, SENTENCE_STARTERS
+from lamina.text.places import known_places
 from lamina.text.words import name_key
 
 CONFIDENCE = 0.7
@@ -16,6 +19,7 @@ CONFIDENCE = 0.7
 # still find it by default (search.min_confidence).
 BY_OTHERS = 0.5
 MAX_GAP_CHARS = 80
+MIN_ID_CHARS = 3
 
 _RELATIVE = (
     "wife|husband|partner|spouse|mother|father|son|daughter|brother|sister|boss|manager|friend|cousin|aunt|uncle|"
@@ -114,7 +118,32 @@ _TYPES_OF_SIDES: dict[str, tuple[str | None, str | None]] = {
 }
 
 
-def extract_graph(texts: Sequence[str], speakers: Sequence[str | None] | None = None) -> Extraction:
+@dataclass(frozen=True, slots=True)
+class Speaker:
+    """Who says a message that does not name them.
+
+    Args:
+        name: Of the entity that they are.
+        message: ``message:<id>``.
+    """
+
+    name: str
+    message: str
+
+
+def user_name(user: str) -> str:
+    """Return the name of the entity that a user is: the id, or ``user …`` where that says little, or something else.
+
+    >>> user_name("ann"), user_name("42"), user_name("paris")
+    ('ann', 'user 42', 'user paris')
+    """
+    key = name_key(user)
+    is_common = key in FUNCTION_WORDS | SENTENCE_STARTERS | _NOBODY or key in known_places()
+    is_plain = len(key) >= MIN_ID_CHARS and any(map(str.isalpha, key)) and not is_common
+    return (user if is_plain else f"user {user}")[:MAX_NAME_CHARS]
+
+
+def extract_graph(texts: Sequence[str], speakers: Sequence[str | Speaker | None] | None = None) -> Extraction:
     """Return the entities and edges of the texts, without notes or profile facts.
 
     The work grows with the length of the texts, about three seconds a million characters.
@@ -124,22 +153,52 @@ def extract_graph(texts: Sequence[str], speakers: Sequence[str | None] | None = 
         speakers: The speaker of each text, in their order; ``None`` if there is none.
     """
     found = find_mentions(texts)
-    names = [speaker_name(name) for name in speakers or [None] * len(texts)]
-    people = [Entity(name, "person", confidence=1.0) for name in names if name]
-    entities = merge_equal_entities([*people, *(as_entity(mention) for mentioned in found for mention in mentioned)])
-    spoken = zip(texts, found, names, strict=True)
-    every = (
-        weigh_speaker(edge, [speaker] if speaker else [])
-        for text, named, speaker in spoken
-        for edge in _edges(text, named, speaker)
-    )
+    said_by = list(speakers or [None] * len(texts))
+    named = [speaker if isinstance(speaker, Speaker) else speaker_name(speaker) for speaker in said_by]
+    every = [
+        edge
+        for text, mentioned, speaker in zip(texts, found, named, strict=True)
+        for edge in _told(text, mentioned, speaker)
+    ]
     surest: dict[tuple[str, str, str], Edge] = {}
     for edge in every:
         key = name_key(edge.subject), edge.type, name_key(edge.object)
         if key not in surest or edge.confidence >= surest[key].confidence:
             surest[key] = edge
     edges = tuple(surest.values())
+    # Who names nobody, not even themselves, is of the graph only with something that they state.
+    stating = {edge.subject for edge in edges} | {edge.object for edge in edges}
+    people = [speaker.name if isinstance(speaker, Speaker) else speaker for speaker in named if speaker]
+    known = [
+        name for name, speaker in zip(people, filter(None, named), strict=True) if speaker == name or name in stating
+    ]
+    entities = merge_equal_entities(
+        [
+            *(Entity(name, "person", confidence=1.0) for name in known),
+            *(as_entity(mention) for mentioned in found for mention in mentioned),
+        ]
+    )
     return Extraction(entities=_with_implied_types(entities, edges), edges=edges)
+
+
+def _people(speakers: Iterable[str | Speaker | None], edges: Sequence[Edge]) -> Iterator[str]:
+    """Yield the names of speakers; of those who give none, only where something is stated of them."""
+    stated = {name for edge in edges for name in (edge.subject, edge.object)}
+    for speaker in speakers:
+        if isinstance(speaker, Speaker):
+            yield from {speaker.name} & stated
+        elif speaker:
+            yield speaker
+
+
+def _told(text: str, mentioned: Sequence[Mention], speaker: str | Speaker | None) -> Iterator[Edge]:
+    """Yield what a text states; where its speaker is not named in it, with the message that it is."""
+    name = speaker.name if isinstance(speaker, Speaker) else speaker
+    for edge in _edges(text, mentioned, name):
+        weighed = weigh_speaker(edge, [name] if name else [])
+        if isinstance(speaker, Speaker) and name in {edge.subject, edge.object}:
+            weighed = replace(weighed, told_by=speaker.message)
+        yield weighed
 
 
 def weigh_speaker(edge: Edge, speakers: Sequence[str]) -> Edge:
@@ -176,7 +235,15 @@ def _edges(text: str, found: Sequence[Mention], speaker: str | None) -> Iterator
             replace(mention, start=mention.start - sentence.start, end=mention.end - sentence.start)
             for mention in inside
         ]
-        yield from edges_of_sentence(sentence, moved, speaker)
+        between = edges_of_sentence(sentence, moved, speaker)
+        yield from between
+        if speaker is not None:
+            known = {(edge.type, name_key(edge.object)) for edge in between}
+            yield from (
+                Edge(speaker, item.relation, item.value, confidence=CONFIDENCE)
+                for item in own_statements(sentence)
+                if (item.relation, name_key(item.value)) not in known
+            )
 
 
 def _with_implied_types(entities: Sequence[Entity], stated: Sequence[Edge]) -> tuple[Entity, ...]:

@@ -333,6 +333,7 @@ _INSTEAD = regex.compile(
     r"(?!i\b)(?P<phrase>[^.!?,;:()–—]+)",
     regex.IGNORECASE,
 )
+_OVER = regex.compile(r"\w (?:over|rather than|instead of) (?P<other>[^,;]{1,40})$", regex.IGNORECASE)
 _INCOMPLETE = regex.compile(
     r"(?:\b|^)(?:to|not|that|when|what|and|or|the|an?|of|in|as|my|your|for|with)$", regex.IGNORECASE
 )
@@ -469,7 +470,8 @@ def _preference(rule: _Rule, match: "regex.Match[str]", text: str) -> Fact | Non
     if not phrase or _POINTS_ELSEWHERE.match(phrase) or _INCOMPLETE.search(phrase):
         return None
     if not rule.ends:
-        return Fact({"preferences": [phrase]})
+        over = _OVER.search(phrase)
+        return Fact({"preferences": [phrase]}, {"preferences": [over["other"]]} if over else {})
     is_past = "used to" in match.group().casefold()[:start]
     instead = _INSTEAD.match(match.string, start + len(phrase))
     added = _phrase(text[slice(*instead.span("phrase"))], instead["phrase"]) if instead else ""

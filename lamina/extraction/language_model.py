@@ -47,22 +47,22 @@ class LanguageModelExtractor:
         self._model = ChatModel(settings, clock, SCHEMA)
         self.fallbacks: Counter[str] = Counter()
 
-    async def extract(self, messages: Sequence[Message], ids: Sequence[UUID]) -> Extraction:
+    async def extract(self, messages: Sequence[Message], ids: Sequence[UUID], user: str | None = None) -> Extraction:
         """Extract by the model; the messages of a call that fails are read by the rules."""
         groups = self._groups(list(_spoken(messages, ids)))
-        return merge_extractions(await asyncio.gather(*map(self._extract, groups)))
+        return merge_extractions(await asyncio.gather(*(self._extract(group, user) for group in groups)))
 
     async def close(self) -> None:
         """Close the connections to the endpoint."""
         await self._model.close()
 
-    async def _extract(self, spoken: Sequence[SpokenMessage]) -> Extraction:
+    async def _extract(self, spoken: Sequence[SpokenMessage], user: str | None) -> Extraction:
         reason = "invalid"
         try:
             async with asyncio.timeout(self._settings.deadline_s):
                 answer = await self._ask(build_conversation(spoken))
             if answer is not None:
-                return supported_extraction(answer, spoken)
+                return supported_extraction(answer, spoken, user)
         except TokensSpent as error:
             reason = error.budget
         except TimeoutError:
@@ -72,7 +72,9 @@ class LanguageModelExtractor:
             reason = "unavailable"
         self.fallbacks[reason] += 1
         logger.warning("extraction by rules in place of the language model (%s)", reason)
-        return await rules.RuleExtractor().extract([item.message for item in spoken], [item.id for item in spoken])
+        return await rules.RuleExtractor().extract(
+            [item.message for item in spoken], [item.id for item in spoken], user
+        )
 
     async def _ask(self, asked: list[dict[str, str]]) -> Answer | None:
         """Return a valid answer, if the model gives one; an invalid one is sent back once, with its errors."""

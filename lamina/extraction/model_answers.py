@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 from uuid import UUID
@@ -13,7 +13,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict
 from lamina.core.memories import Category, Edge, Entity, Extraction, Message, Note, Role, clean_note
 from lamina.core.profiles import ProfileStatement
 from lamina.errors import InvalidInput
-from lamina.extraction.edges import speaker_name, weigh_speaker
+from lamina.extraction.edges import speaker_name, user_name, weigh_speaker
 from lamina.extraction.entities import MAX_NAME_CHARS, merge_equal_entities
 from lamina.extraction.name_matching import name_candidates
 from lamina.extraction.rules import MAX_NOTE_CHARS
@@ -38,7 +38,7 @@ key in English snake_case; many is true where a person has several such values. 
 from now on ("always answer in German") has the key instructions, the words of the speaker as its value, and many.
 entities: people, organisations, places and things that the messages name, each name exactly as written there.
 edges: what the messages state between two such names: subject, a type in English snake_case (works_at, left,
-married_to …), object. Keep the direction.
+married_to …), object. Keep the direction. A speaker without a name who says "I" has the name user in edges.
 Leave out what you do not find; empty lists are a good answer.
 """
 
@@ -136,21 +136,39 @@ def build_conversation(spoken: Sequence[SpokenMessage]) -> list[dict[str, str]]:
     ]
 
 
-def supported_extraction(answer: Answer, spoken: Sequence[SpokenMessage]) -> Extraction:
+def supported_extraction(answer: Answer, spoken: Sequence[SpokenMessage], user: str | None = None) -> Extraction:
     """Return the part of an answer that the messages support.
 
     Left out are notes and facts of no message, facts that another than the user states, names that stand in no
     message, and edges between others than these names. What others say of a person is less sure. Numbers are clamped
-    to 0..1; unknown categories are notes.
+    to 0..1; unknown categories are notes. An edge of "user" is one of the user who speaks without a name.
     """
     entities = _entities(answer.entities, spoken)
-    known = {entity.key: entity.name for entity in entities}
+    unnamed = [item for item in spoken if item.message.role is Role.USER and item.message.name is None]
+    speaks = {} if user is None or not unnamed else {name_key(Role.USER): user_name(user)}
+    known = {entity.key: entity.name for entity in entities} | speaks
     notes = {note.content_hash(): note for note in _notes(answer.notes, spoken)}
     # An edge names no message: any speaker may have said it.
-    speakers = [name for item in spoken if (name := speaker_name(item.message.name))]
+    speakers = [*speaks.values(), *(name for item in spoken if (name := speaker_name(item.message.name)))]
     told = (weigh_speaker(edge, speakers) for edge in _edges(answer.edges, known))
-    edges = {(edge.subject, edge.type, edge.object): edge for edge in told}
-    return Extraction(tuple(notes.values()), tuple(_facts(answer.facts, spoken)), entities, tuple(edges.values()))
+    of_user = set(speaks.values())
+    edges = {
+        (edge.subject, edge.type, edge.object): _with_message(edge, unnamed) if edge.subject in of_user else edge
+        for edge in told
+    }
+    people = tuple(
+        Entity(name, "person", confidence=1.0) for name in of_user & {edge.subject for edge in edges.values()}
+    )
+    return Extraction(
+        tuple(notes.values()), tuple(_facts(answer.facts, spoken)), (*entities, *people), tuple(edges.values())
+    )
+
+
+def _with_message(edge: Edge, said: Sequence[SpokenMessage]) -> Edge:
+    """Return a statement of the user with the last message that names its value."""
+    naming = (item for item in reversed(said) if edge.object.casefold() in item.message.content.casefold())
+    told_by = next(naming, None)
+    return edge if told_by is None else replace(edge, told_by=f"message:{told_by.id}")
 
 
 def _notes(answers: Sequence[NoteAnswer], spoken: Sequence[SpokenMessage]) -> Iterator[Note]:

@@ -17,7 +17,7 @@ from lamina.core.memories import Category, Extraction, Message, Note, Role
 from lamina.core.profiles import ProfileStatement
 from lamina.extraction.clauses import clause_starts
 from lamina.extraction.echo import without_recalled
-from lamina.extraction.edges import extract_graph, speaker_name
+from lamina.extraction.edges import Speaker, extract_graph, speaker_name, user_name
 from lamina.extraction.facts import Fact, facts_of
 from lamina.extraction.instructions import instructions_of
 from lamina.extraction.interactions import IMPORTANCE, is_interaction, tool_notes
@@ -52,18 +52,24 @@ CONFIDENCE = 0.8
 class RuleExtractor:
     """The default extractor: deterministic, in process, free."""
 
-    async def extract(self, messages: Sequence[Message], ids: Sequence[UUID]) -> Extraction:
+    async def extract(self, messages: Sequence[Message], ids: Sequence[UUID], user: str | None = None) -> Extraction:
         """Return the notes of every spoken message, the facts that users state of themselves, and the edges.
 
         Long texts are read in a thread, so that nobody else waits for it.
         """
         if sum(len(message.content) for message in messages) > LONG_TEXT_CHARS:
-            return await asyncio.to_thread(extract_by_rules, messages, ids)
-        return extract_by_rules(messages, ids)
+            return await asyncio.to_thread(extract_by_rules, messages, ids, user)
+        return extract_by_rules(messages, ids, user)
 
 
-def extract_by_rules(messages: Sequence[Message], ids: Sequence[UUID]) -> Extraction:
-    """Return the notes, facts, entities and edges that the rules find in the messages, recalled blocks left out."""
+def extract_by_rules(messages: Sequence[Message], ids: Sequence[UUID], user: str | None = None) -> Extraction:
+    """Return the notes, facts, entities and edges that the rules find in the messages, recalled blocks left out.
+
+    Args:
+        messages: What was said.
+        ids: Of the messages, in their order.
+        user: Who says what users say without a name.
+    """
     every = list(zip(messages, ids, strict=True))
     pairs = [(message, id_) for message, id_ in every if message.role in SPOKEN]
     spoken = [(replace(message, content=without_recalled(message.content)), id_) for message, id_ in pairs]
@@ -82,9 +88,16 @@ def extract_by_rules(messages: Sequence[Message], ids: Sequence[UUID]) -> Extrac
                 )
     notes += tool_notes(every, CONFIDENCE)
     texts = [without_opaque(message.content) for message, _ in spoken]
-    graph = extract_graph(texts, [message.name for message, _ in spoken])
+    graph = extract_graph(texts, [_speaker(message, id_, user) for message, id_ in spoken])
     unique = {note.content_hash(): note for note in notes}
     return replace(graph, notes=tuple(unique.values()), statements=tuple(facts))
+
+
+def _speaker(message: Message, id_: UUID, user: str | None) -> str | Speaker | None:
+    """Return who says a message: the one it names, or the user where a user says it."""
+    if message.name is None and message.role is Role.USER and user is not None:
+        return Speaker(user_name(user), f"message:{id_}")
+    return message.name
 
 
 def _notes(sentence: Statement, facts: Sequence[Fact], message: Message, id_: UUID) -> Iterator[Note]:

@@ -433,16 +433,22 @@ def _titles(memories: Sequence[MemoryText]) -> list[Entity]:
 
 
 def _evidence(memories: Sequence[MemoryText], words: Sequence[TextWords], edges: Sequence[Edge]) -> Iterable[Evidence]:
-    """Yield for each edge the texts that name both its ends; the first text where none does."""
+    """Yield for each edge the texts that state it; the first text where none does."""
     ends = {name_key(name) for edge in edges for name in (edge.subject, edge.object)}
     # One place is enough: only whether a text names an end matters.
     named = [find_places(found, ends, limit=1).keys() for found in words]
     sources = _sources_of_evidence(memories)
     for edge in edges:
-        both = {name_key(edge.subject), name_key(edge.object)}
-        tellers = [item for item, keys in zip(memories, named, strict=True) if both <= keys]
+        tellers = [item for item, keys in zip(memories, named, strict=True) if _tells(item, keys, edge)]
         for item in tellers or memories[:1]:
             yield Evidence(edge, sources[item.memory], item.memory, item.user, item.seen_at, item.witness)
+
+
+def _tells(item: MemoryText, keys: Collection[str], edge: Edge) -> bool:
+    """Report whether a text names both ends of an edge, or is of the message that states it and names its value."""
+    if edge.told_by is None:
+        return {name_key(edge.subject), name_key(edge.object)} <= set(keys)
+    return item.source == edge.told_by and edge.object.casefold() in item.text.casefold()
 
 
 def _mentions(item: MemoryText, names: EntitiesByName) -> list[Mention]:

@@ -245,7 +245,7 @@ class Recorder:
     ) -> PreparedTurn:
         ids = [new_id() for _ in messages]
         readable = [replace(message, content=composed(message.content)) for message in messages]
-        extraction = await self._extractor.extract(readable, ids) if self._extractor else Extraction()
+        extraction = await self._extractor.extract(readable, ids, scope.user) if self._extractor else Extraction()
         # Ids before vectors: the names in the texts are embedded by the same call as the texts.
         notes = [(new_id(), note) for note in extraction.notes]
         memories = [

@@ -33,9 +33,18 @@ STATES: Mapping[str, str] = {
     "has_husband": "married_to",
     "has_spouse": "married_to",
     "uses": "uses",
+    "prefers": "prefers",
+    "drives": "drives",
+    "studies": "studies",
+    "supports": "supports",
+    "has_age": "has_age",
+    "has_weight": "has_weight",
+    "follows_diet": "follows_diet",
 }
 """The state that a relation states; one that is not here ends by retraction alone."""
-MANY_VALUED = frozenset({"uses"})
+OWN_VALUE = "_is"
+"""Ends a relation to what is the subject's own and one alone: ``editor_is``, ``favourite_colour_is``."""
+MANY_VALUED = frozenset({"uses", "prefers"})
 """States that may hold with several values at a time."""
 ENDS: Mapping[str, str] = {
     "left": "works_at",
@@ -43,13 +52,14 @@ ENDS: Mapping[str, str] = {
     "divorced": "married_to",
     "separated_from": "married_to",
     "stopped_using": "uses",
+    "prefers_no_longer": "prefers",
 }
 """The state that a relation ends."""
 
 
 def tells_of_state(relation: str) -> bool:
     """Report whether a relation states or ends something that another statement can end."""
-    return relation in STATES or relation in ENDS
+    return relation in STATES or relation in ENDS or relation.endswith(OWN_VALUE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +130,9 @@ def decide_validities(claims: Iterable[Claim]) -> dict[UUID, Validity]:
     """
     edges: dict[UUID, _Holding] = {}
     # Of one moment, what ends something comes first: "I left Initech and joined Hooli".
-    for claim in sorted(claims, key=lambda item: (item.stated_at, not item.is_end, item.edge)):
+    ordered = sorted(claims, key=lambda item: (item.stated_at, not item.is_end, item.edge))
+    begun = {(claim.state, claim.stated_at, claim.owner): claim.edge for claim in ordered if not claim.is_end}
+    for claim in ordered:
         held = edges.get(claim.edge)
         if claim.replaced_by is not None:
             if held is not None:
@@ -128,7 +140,8 @@ def decide_validities(claims: Iterable[Claim]) -> dict[UUID, Validity]:
             continue
         for id_, other in list(edges.items()):
             if id_ != claim.edge and _ends(claim, other):
-                edges[id_] = _ended(other, claim.stated_at, None if claim.is_end else claim.edge)
+                successor = begun.get((claim.state, claim.stated_at, claim.owner)) if claim.is_end else claim.edge
+                edges[id_] = _ended(other, claim.stated_at, None if successor == id_ else successor)
         if held is None or held.validity.valid_to is not None:
             validity = Validity(claim.stated_at, before=_intervals(held))
             edges[claim.edge] = _Holding(claim, frozenset({claim.owner}), validity)
@@ -147,8 +160,11 @@ def _ends(claim: Claim, other: _Holding) -> bool:
         return False
     if claim.is_end:
         return claim.value == earlier.value
-    is_single = claim.state in STATES.values() and claim.state not in MANY_VALUED
-    return is_single and claim.value != earlier.value
+    return _holds_once(claim.state) and claim.value != earlier.value
+
+
+def _holds_once(state: str) -> bool:
+    return state.endswith(OWN_VALUE) or (state in STATES.values() and state not in MANY_VALUED)
 
 
 def _intervals(held: _Holding | None) -> tuple[tuple[datetime, datetime], ...]:

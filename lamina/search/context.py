@@ -115,7 +115,7 @@ class ContextSearch:
             self._facts(request.search, answer.hits),
             self._always(request.search.scope),
         )
-        facts = _with_later(answer.hits, facts)
+        facts = _without_later(answer.hits, facts)
         extras = Extras(
             profile,
             request.suffix,
@@ -156,10 +156,10 @@ class ContextSearch:
         return {id_: tuple(facts[: self._hint_neighbours]) for id_, facts in (found or {}).items()}, degraded
 
 
-def _with_later(hits: Sequence[FusedHit], facts: Mapping[UUID, Sequence[str]]) -> Mapping[UUID, Sequence[str]]:
-    """Return the facts next to memories, behind those that took the place of a fact that a memory states."""
-    later = {hit.memory.id: [f"later: {fact}" for fact in hit.memory.later] for hit in hits if hit.memory.later}
-    return {**facts, **{id_: (*told, *facts.get(id_, ())) for id_, told in later.items()}}
+def _without_later(hits: Sequence[FusedHit], facts: Mapping[UUID, Sequence[str]]) -> Mapping[UUID, Sequence[str]]:
+    """Return the facts next to memories but for those that a memory says itself: what took the place of its own."""
+    later = {hit.memory.id: set(hit.memory.later) for hit in hits}
+    return {id_: tuple(fact for fact in told if fact not in later.get(id_, ())) for id_, told in facts.items()}
 
 
 async def read_or_degrade(

@@ -202,6 +202,8 @@ class Search:
         try:
             async with time_limit(self._deadlines.tier_s):
                 hits = await self._late_rows.hits(ranked, query, foreign, limit=limit)
+                if is_of_now:
+                    hits = await self._late_rows.with_replacing(hits, query, request.tiers, within=request.limit)
         except (Unavailable, TimeoutError) as error:
             whole = [hit for hit in ranked if isinstance(hit.memory, Memory)]
             if not whole:

@@ -1,7 +1,7 @@
 """Read the rows of the hits that leave: a search ranks some hundred memories and shows ten."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from uuid import UUID
 
 from lamina.core.ports import RowLookup
@@ -60,11 +60,55 @@ class LateRows:
                 break
         return diverse.hits[:limit]
 
+    async def with_replacing(
+        self, hits: Sequence[FusedHit], own: Query, tiers: Collection[Tier], *, within: int
+    ) -> tuple[FusedHit, ...]:
+        """Return the hits, each that is replaced right behind a memory that replaced it, found or not.
+
+        A question about Paris finds who lived there; that they left for Berlin says nothing of Paris.
+
+        Args:
+            hits: Best first.
+            own: The question.
+            tiers: Those that are searched.
+            within: Only for so many of the first hits, and at most one for each.
+
+        Raises:
+            Unavailable: If the rows cannot be read.
+        """
+        known = {hit.memory.id for hit in hits}
+        lacking = {
+            hit.memory.id: hit.memory.replaced_by
+            for hit in hits[:within]
+            if hit.memory.replaced_by and known.isdisjoint(hit.memory.replaced_by)
+        }
+        if not lacking:
+            return tuple(hits)
+        ids = sorted({id_ for replacing in lacking.values() for id_ in replacing})
+        searched = [tier for tier in (Tier.SESSIONS, Tier.NOTES) if tier in tiers]
+        candidates = [Candidate(id_, tier, hits[0].memory.occurred_at) for tier in searched for id_ in ids]
+        rows = await self._lookup.rows(row_requests(candidates, own))
+        latest = {id_: memory for (_, id_), memory in sorted(rows.items(), key=lambda row: (-row[0][0], row[0][1]))}
+        return tuple(_each_behind(hits, lacking, latest))
+
     async def _read(self, ranked: Sequence[RankedHit], own: Query, foreign: Sequence[ForeignQuery]) -> list[FusedHit]:
         memories = {_key(hit): hit.memory for hit in ranked if isinstance(hit.memory, Memory)}
         late = [hit.memory for hit in ranked if isinstance(hit.memory, Candidate)]
         memories |= await self._lookup.rows(row_requests(late, own, foreign))
         return [FusedHit(memories[_key(hit)], hit.score, hit.placements) for hit in ranked if _key(hit) in memories]
+
+
+def _each_behind(
+    hits: Sequence[FusedHit], lacking: Mapping[UUID, Sequence[UUID]], read: Mapping[UUID, Memory]
+) -> Iterator[FusedHit]:
+    """Yield the hits, those that lack what replaced them behind the last message of these, or note, that was read."""
+    shown: set[UUID] = set()
+    for hit in hits:
+        replacing = [id_ for id_ in read if id_ in lacking.get(hit.memory.id, ())]
+        if replacing and replacing[-1] not in shown:
+            shown.add(replacing[-1])
+            yield FusedHit(read[replacing[-1]], hit.score, {})
+        yield hit
 
 
 def _key(hit: RankedHit) -> tuple[Tier, UUID]:

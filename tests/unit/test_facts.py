@@ -99,13 +99,19 @@ def test_a_name_is_read_whole(text: str, value: str) -> None:
         ("For long trips I prefer the train.", "the train"),
         ("My preference is aisle seats.", "aisle seats"),
         ("I prefer trains because planes make me ill.", "trains"),
-        ("I prefer tea over coffee these days.", "tea over coffee"),
         ("I prefer short answers – long ones tire me.", "short answers"),
         ("I prefer to be called Sam, thanks", "to be called Sam"),
     ],
 )
 def test_a_preference_ends_with_its_clause(text: str, value: str) -> None:
     assert facts(text) == [stated(preferences=[value])]
+
+
+@pytest.mark.parametrize("words", ["over", "rather than", "instead of"])
+def test_a_preference_over_another_ends_that_one(words: str) -> None:
+    (found,) = facts(f"I prefer tea {words} coffee these days.")
+
+    assert found == ({"preferences": [f"tea {words} coffee"]}, {"preferences": ["coffee"]})
 
 
 @pytest.mark.parametrize(

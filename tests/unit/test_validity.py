@@ -71,7 +71,7 @@ def test_a_retraction_ends_its_own_value_alone(ends: str, state: str) -> None:
 def test_of_one_moment_the_end_comes_before_the_beginning() -> None:
     told = (claim(1, PARIS, 0, "works_at"), claim(2, BERLIN, 5, "joined"), claim(3, PARIS, 5, "left"))
 
-    assert decided(*told)[1] == Validity(day(0), day(5))
+    assert decided(*told)[1] == Validity(day(0), day(5), replaced_by=UUID(int=2))
     assert decided(*told)[2] == Validity(day(5))
 
 

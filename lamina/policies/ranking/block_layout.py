@@ -36,7 +36,7 @@ _COLON = re.compile(
 )
 _CLOSING = regex.compile(r"\p{Pe}")
 # A bracket that closes before the colon makes no header: [a link](https://…).
-_LAYOUT = re.compile(r"\[[^:\]]{0,96}:|(?:confidence|related):")
+_LAYOUT = re.compile(r"\[[^:\]]{0,96}:|(?:confidence|related|later):")
 _HEAD_CHARS = 96
 # Letters of other alphabets that look like those of the block's own words.
 _LATIN = str.maketrans("аɑαеҽіιӏҍсϲԁɗоοонп𝚛ґгтτ", "aaaeeiiliccddooonnrrrtt")

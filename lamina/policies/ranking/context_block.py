@@ -135,6 +135,7 @@ def format_memory(hit: FusedHit, hints: Sequence[str] = ()) -> str:
     lines = (
         _header("Memory", memory.kind, memory.occurred_at.date().isoformat(), *_origin(memory)),
         as_content(memory.content.removeprefix(f"{named}: ") if named else memory.content),
+        f"later: {'; '.join(map(as_label, memory.later))}" if memory.later else "",
         f"related: {'; '.join(map(as_label, hints))}" if hints else "",
         f"confidence: {memory.confidence:.2f}",
     )
@@ -240,6 +241,7 @@ class _MessagesLayout:
             "namespace": memory.namespace,
             "occurred_at": memory.occurred_at.isoformat(),
             "confidence": round(memory.confidence, 2),
+            "later": list(memory.later) or None,
             "related": list(hints) or None,
         }
         shown = {name: value for name, value in facts.items() if value is not None}

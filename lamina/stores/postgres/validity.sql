@@ -13,7 +13,8 @@ SELECT e.from_id, e.id AS edge, e.type AS relation, e.to_id AS value, v.seen_at 
 FROM edges e
 JOIN edge_evidence v ON v.edge_id = e.id
 WHERE e.from_id = ANY(%(ids)s)
-  AND (e.type = ANY(%(relations)s) OR EXISTS (SELECT FROM edge_replacements r WHERE r.edge_id = e.id))
+  AND (e.type = ANY(%(relations)s) OR e.type LIKE %(own_values)s
+       OR EXISTS (SELECT FROM edge_replacements r WHERE r.edge_id = e.id))
 UNION ALL
 SELECT e.from_id, e.id, e.type, e.to_id, r.replaced_at, 1, NULL, r.replaced_by
 FROM edges e
@@ -33,7 +34,7 @@ WHERE e.id = told.id
 
 -- name: find_stated
 -- Those of these entities of which something is stated that can end.
-SELECT DISTINCT from_id FROM edges WHERE from_id = ANY(%(ids)s) AND type = ANY(%(relations)s)
+SELECT DISTINCT from_id FROM edges WHERE from_id = ANY(%(ids)s) AND (type = ANY(%(relations)s) OR type LIKE %(own_values)s)
 
 -- name: find_replaceable
 -- Edges of a namespace other than the new one; for one user, those that rest on this user's evidence alone.

@@ -1,0 +1,100 @@
+"""Facts that users state of themselves without giving their name, in several languages."""
+
+import httpx
+
+from lamina.core.principals import KeyRole
+from tests.support.application import Application
+
+DAY = "2026-05-{day:02}T10:{minute:02}:00Z"
+
+
+async def say(client: httpx.AsyncClient, text: str, on: str, user: str = "mia", session: str = "s-1") -> None:
+    message = {"role": "user", "content": text, "occurred_at": on}
+    sent = await client.post("/v1/turns", json={"session": session, "user": user, "messages": [message]})
+    assert sent.status_code == 200, sent.text
+
+
+CHANGES = [
+    ("I live in Paris.", "I moved to Berlin.", "Where do I live?", "Paris", "Berlin"),
+    ("I live in Paris.", "I moved to Berlin.", "Where does the user live?", "Paris", "Berlin"),
+    ("I work at Initech.", "I joined Hooli.", "Where do I work?", "Initech", "Hooli"),
+    ("My editor is Emacs.", "My editor is Zed now.", "Which editor is mine?", "Emacs", "Zed"),
+    (
+        "My favourite colour is blue.",
+        "My favourite colour is green now.",
+        "What is my favourite colour?",
+        "blue",
+        "green",
+    ),
+    (
+        "My phone number is 555-0192.",
+        "My phone number changed to 555-0777.",
+        "What is my phone number?",
+        "0192",
+        "0777",
+    ),
+    ("I'm vegetarian.", "I'm vegan now.", "Am I vegetarian?", "vegetarian", "vegan"),
+    ("Ich wohne in Paris.", "Ich bin nach Berlin gezogen.", "Wo wohne ich?", "Paris", "Berlin"),
+    ("Ich arbeite bei Siemens.", "Seit Mai arbeite ich bei Bosch.", "Wo arbeite ich?", "Siemens", "Bosch"),
+    ("Vivo en París.", "Me he mudado a Berlín.", "¿Dónde vivo?", "París", "Berlín"),
+    ("J'habite à Paris.", "J'ai déménagé à Berlin.", "Où est-ce que j'habite ?", "Paris", "Berlin"),
+    ("我住在巴黎。", "我搬到柏林了。", "我住在哪里？", "巴黎", "柏林"),
+    ("パリに住んでいます。", "ベルリンに引っ越しました。", "私はどこに住んでいますか？", "パリ", "ベルリン"),
+]
+
+
+async def test_of_two_statements_of_a_user_without_a_name_the_later_one_holds(application: Application) -> None:
+    client = application.client()
+    for place, (before, now, *_) in enumerate(CHANGES):
+        await say(client, before, DAY.format(day=1, minute=0), user=f"mia-{place}", session=f"s-{place}")
+        later = f"s-{place}" if place % 2 else f"t-{place}"
+        await say(client, now, DAY.format(day=1, minute=7), user=f"mia-{place}", session=later)
+    await application.indexed()
+
+    wrong = [case for place, case in enumerate(CHANGES) if not await _is_told_right(client, f"mia-{place}", *case[2:])]
+
+    assert wrong == []
+
+
+async def _is_told_right(client: httpx.AsyncClient, user: str, question: str, old: str, new: str) -> bool:
+    fields = {"query": question, "user": user}
+    found = (await client.post("/v1/search", json=fields)).json()["results"]
+    block = (await client.post("/v1/context", json=fields)).json()["text"]
+    said = [hit for hit in found if hit["tier"] in {"sessions", "notes"}]
+    replaced = [hit for hit in said if old in hit["content"] and new not in hit["content"]]
+    return (
+        bool(replaced)
+        and new in said[0]["content"]
+        and all(new in " ".join(hit["later"]) for hit in replaced)
+        and all(hit["later"] == [] for hit in said if new in hit["content"])
+        and "related: later:" not in block
+        and 0 <= block.find(new) < block.find(old)
+    )
+
+
+async def test_what_a_user_states_is_of_that_user_alone(application: Application) -> None:
+    client = application.client()
+    await say(client, "I live in Paris.", DAY.format(day=1, minute=0), user="mia")
+    await say(client, "I moved to Berlin.", DAY.format(day=2, minute=0), user="leo")
+    await application.indexed()
+
+    found = (await client.post("/v1/search", json={"query": "Where do I live?", "user": "mia"})).json()["results"]
+    listed = (await client.get("/v1/facts", params={"subject": "mia", "user": "mia"})).json()["facts"]
+    foreign = await client.get("/v1/facts", params={"subject": "mia", "user": "leo"})
+
+    assert "Paris" in found[0]["content"]
+    assert all(hit["later"] == [] for hit in found)
+    assert [(fact["relation"], fact["object"], fact["valid_to"]) for fact in listed] == [("lives_in", "Paris", None)]
+    assert foreign.status_code == 404
+
+
+async def test_a_user_who_is_erased_leaves_no_entity_of_that_name(application: Application) -> None:
+    await say(application.client(), "I live in Paris.", DAY.format(day=1, minute=0), user="zora")
+    admin = application.client(application.new_key(application.tenant, KeyRole.ADMIN))
+
+    erased = (await admin.delete("/v1/users", params={"user": "zora"})).json()
+
+    assert erased["complete"] is True
+    async with application.pool.connection() as connection:
+        cursor = await connection.execute("SELECT name FROM entities")
+        assert "zora" not in [row["name"] for row in await cursor.fetchall()]
