@@ -24,7 +24,7 @@ def needing(extra: str, what: str) -> Iterator[None]:
         library = (error.name or "").partition(".")[0]
         if library == "lamina":
             raise
-        raise Misconfigured(f"{what}, but {library} is missing", f"install lamina[{extra}]") from error
+        raise Misconfigured(f"{what}, but {library} is missing", f"install lamina-memory[{extra}]") from error
 
 
 def are_installed(*libraries: str) -> bool:

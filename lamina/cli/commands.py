@@ -23,6 +23,7 @@ from lamina.cli.common import (
     UrlOption,
     UserOption,
     WorkspaceOption,
+    application_folder,
     client_of,
     fail,
     guarded,
@@ -104,13 +105,13 @@ def up(
 
 def _application(path: str) -> Callable[..., None]:
     module, _, name = path.partition(":")
-    sys.path.insert(0, str(Path.cwd()))
+    sys.path[:0] = [str(Path.cwd()), str(application_folder())]
     try:
         found: Callable[..., None] = getattr(importlib.import_module(module), name)
     except ModuleNotFoundError as error:
         raise Misconfigured(
             f"{path} cannot be imported: {error}",
-            "run `lamina up` in a checkout of Lamina, with lamina[all] installed",
+            "install lamina-memory[all]",
         ) from error
     return found
 
@@ -124,7 +125,7 @@ def _warn_of_unchecked_model(url: str, key: str) -> None:
     if model["checked"] == "unchecked":
         console.print(
             f"[yellow]unchecked[/] the vectors of {escape(model['model'])} on ONNX Runtime were compared with nothing; "
-            "install lamina[gpu] once to have torch check them"
+            "install lamina-memory[gpu] once to have torch check them"
         )
 
 

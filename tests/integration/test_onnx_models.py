@@ -211,7 +211,7 @@ def test_auto_without_torch_names_the_model_the_obstacle_and_the_extra(
 
     assert f"ONNX Runtime cannot run embedding.model {model}: " in str(refused.value)
     assert obstacle in str(refused.value)
-    assert "torch, which may, is missing; install lamina[gpu]" in str(refused.value)
+    assert "torch, which may, is missing; install lamina-memory[gpu]" in str(refused.value)
 
 
 def test_weights_in_several_files_are_read(new_model: Make) -> None:
@@ -493,5 +493,5 @@ def test_a_missing_onnx_runtime_is_named_with_its_remedy(tmp_path: Path, monkeyp
         monkeypatch.delitem(sys.modules, f"lamina.models.onnx.{name}")
     settings = load_settings(embedding={"kind": "sentence_transformers", "runtime": "onnx"}, data_dir=tmp_path)
 
-    with pytest.raises(Misconfigured, match=r"onnxruntime is missing; install lamina\[model\]"):
+    with pytest.raises(Misconfigured, match=r"onnxruntime is missing; install lamina-memory\[model\]"):
         build_model(settings, "cpu")

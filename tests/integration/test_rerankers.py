@@ -86,7 +86,7 @@ def test_the_settings_choose_the_reranker(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(is_torch_installed(), reason="says what is missing where torch is")
 def test_without_torch_a_model_that_runs_on_it_names_the_extra(tmp_path: Path) -> None:
-    with pytest.raises(Misconfigured, match=r"lamina\[gpu\]"):
+    with pytest.raises(Misconfigured, match=r"lamina-memory\[gpu\]"):
         build_reranker(Settings(rerank=CrossEncoderSettings(model=str(tmp_path), runtime="torch")), "cpu")
 
 

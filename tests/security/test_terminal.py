@@ -12,7 +12,7 @@ from uuid import UUID
 import pytest
 
 from deployments.api import _document
-from lamina.cli import app as command_line
+from lamina.cli.commands import app as command_line
 from lamina.cli.common import guarded
 from lamina.cli.console import SafeConsole
 from lamina.text.visible import show_controls

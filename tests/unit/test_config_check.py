@@ -17,7 +17,7 @@ from pydantic import SecretStr
 from typer.testing import CliRunner
 
 from deployments.serve_schema import check_serve_schema
-from lamina.cli import app
+from lamina.cli.commands import app
 from lamina.config_check import ConfigFile, check_files, settings_as_yaml
 from lamina.config_check import ray_variables as flags
 from lamina.config_check.connections import DRIVEN_RUNS, STAMPS_POOL, connection_demands
@@ -338,7 +338,7 @@ def test_right_rules_and_dashboards_are_left_alone() -> None:
         ("prometheus/alerts.yaml", "promtool check rules prometheus/alerts.yaml"),
         ("prometheus/podmonitor.yaml", "kubectl apply --dry-run=server"),
         ("prometheus/scrape.yaml", "promtool check config prometheus/scrape.yaml"),
-        ("serve.yaml", "install lamina[serve]"),
+        ("serve.yaml", "install lamina-memory[serve]"),
     ],
 )
 def test_a_file_whose_keys_are_another_tools_is_noted_with_that_tool(name: str, remedy: str) -> None:
@@ -598,7 +598,7 @@ def test_without_ray_all_is_checked_but_serves_own_keys(tmp_path: Path) -> None:
 
     assert ended.returncode == 1
     assert f"{file}: document: note: keys of Ray Serve are not checked, for which Ray is needed" in ended.stdout
-    assert "install lamina[serve]" in ended.stdout
+    assert "install lamina-memory[serve]" in ended.stdout
     assert f"{file}: applications.0.args.serch: is not known" in ended.stdout
     assert "route_prefx" not in ended.stdout
 

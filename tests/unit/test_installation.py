@@ -54,7 +54,7 @@ def packages(extra: str) -> set[str]:
     found = set()
     for line in EXTRAS[extra]:
         wanted = Requirement(line)
-        found |= set().union(*map(packages, wanted.extras)) if wanted.name == "lamina" else {wanted.name}
+        found |= set().union(*map(packages, wanted.extras)) if wanted.name == "lamina-memory" else {wanted.name}
     return {canonicalize_name(name) for name in found}
 
 
@@ -129,7 +129,7 @@ def test_nothing_imports_torch_transformers_scipy_or_sklearn_unasked(tmp_path: P
 
 
 def test_a_missing_library_is_named_with_its_extra_and_a_fault_of_our_own_is_not_hidden() -> None:
-    expected = r"^graph\.kind is neo4j, but nowhere is missing; install lamina\[neo4j\]$"
+    expected = r"^graph\.kind is neo4j, but nowhere is missing; install lamina-memory\[neo4j\]$"
     with pytest.raises(Misconfigured, match=expected), needing("neo4j", "graph.kind is neo4j"):
         import_module("nowhere.inside")
     with pytest.raises(ModuleNotFoundError), needing("neo4j", "graph.kind is neo4j"):
@@ -149,9 +149,9 @@ def lacks(monkeypatch: pytest.MonkeyPatch, library: str, *importers: str) -> Non
 def test_torch_is_missed_with_the_extra_gpu(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     lacks(monkeypatch, "torch", "nothing")
 
-    with pytest.raises(Misconfigured, match=r"runs on torch, but torch is missing; install lamina\[gpu\]"):
+    with pytest.raises(Misconfigured, match=r"runs on torch, but torch is missing; install lamina-memory\[gpu\]"):
         SentenceTransformerModel(SentenceTransformersSettings(), "cpu")
-    with pytest.raises(Misconfigured, match=r"lamina\[gpu\]"):
+    with pytest.raises(Misconfigured, match=r"lamina-memory\[gpu\]"):
         build_model(
             load_settings(embedding={"kind": "sentence_transformers", "runtime": "torch"}, data_dir=tmp_path), "cpu"
         )
@@ -170,9 +170,9 @@ def test_drivers_of_servers_and_of_the_archive_are_missed_with_their_extras(
     lacks(monkeypatch, "neo4j", "lamina.stores.graph.neo4j")
     lacks(monkeypatch, "pyarrow", "lamina.stores.archive")
 
-    with pytest.raises(Misconfigured, match=r"graph\.kind is neo4j, but neo4j is missing; install lamina\[neo4j\]"):
+    with pytest.raises(Misconfigured, match=r"graph\.kind is neo4j, but neo4j is missing; install lamina-memory\[neo4j\]"):
         build_graph(load_settings(graph={"kind": "neo4j", "url": "neo4j://nowhere"}, data_dir=tmp_path))
-    with pytest.raises(Misconfigured, match=r"but pyarrow is missing; install lamina\[archive\]"):
+    with pytest.raises(Misconfigured, match=r"but pyarrow is missing; install lamina-memory\[archive\]"):
         build_archive(load_settings(data_dir=tmp_path))
 
 
@@ -193,7 +193,7 @@ def test_what_is_installed_is_looked_up_without_an_import() -> None:
 def test_every_extra_that_an_error_names_is_one() -> None:
     sources = "".join(path.read_text() for path in (ROOT / "lamina").rglob("*.py"))
     named = set(re.findall(r'needing\("(\w+)"', sources))
-    for group in re.findall(r"lamina\[([\w,]+)\]", sources):
+    for group in re.findall(r"lamina-memory\[([\w,]+)\]", sources):
         named |= set(group.split(","))
 
     assert {"gpu", "model", "archive", "neo4j", "qdrant", "meilisearch", "llm", "embedded", "serve"} <= named
