@@ -12,7 +12,7 @@ TORCH_ENV := .venv-torch
 
 DOORS := .doors
 
-.PHONY: up test test-torch test-long test-servers test-doors check install format schema docs hashes clean
+.PHONY: up test test-torch test-long test-servers test-doors test-install dist check install format schema docs hashes clean
 
 up: $(UP) ## Start everything, load the sample conversation, search it, and serve.
 	$(BIN)/lamina up --config configs/local.yaml --sample
@@ -84,6 +84,17 @@ test-servers: install ## Run every adapter's contract against real servers too; 
 	  exit 2; }
 	@echo 'against the servers of $(SERVERS)'
 	$(BIN)/python -m pytest tests/contract
+
+dist: install ## Build a release into dist/ and check what it says of itself; publishing it is its owner's.
+	$(BIN)/python -m pytest tests/unit/test_wheel.py
+	rm -rf dist && $(BIN)/hatchling build --directory dist
+	$(BIN)/python -m pip install $(PINNED) twine && $(BIN)/python -m twine check --strict dist/*
+
+# The interpreters that are there; each installs the wheel into an environment of its own.
+INSTALLED := python3.11 python3.13
+
+test-install: install ## Install the wheel as a user does, run it, and use it by every door.
+	INSTALL_PYTHONS='$(INSTALLED)' $(BIN)/python -m pytest tests/install/test_install.py
 
 # `make test-doors NAME …`: each framework has an environment of its own, for their versions need not agree. It runs the
 # client; the service runs from .venv. Without a name, every door that there is.

@@ -31,7 +31,7 @@ from tests.support.servers import GivenPostgres, UnsyncedPostgres
 
 use_memory_disk()  # Before the first of them is made.
 
-collect_ignore = ["doors"]  # In environments of their own: make test-doors.
+collect_ignore = ["doors", "install"]  # In environments of their own: make test-doors, make test-install.
 CANCELLATIONS = 20
 hypothesis.settings.register_profile("short", max_examples=30, deadline=None)
 hypothesis.settings.register_profile("long", max_examples=150, deadline=None)

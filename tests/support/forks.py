@@ -15,7 +15,9 @@ ROOT = Path(__file__).resolve().parents[2]
 # `python -m jobs`.
 JOBS = partial(runpy.run_module, "jobs", run_name="__main__")
 _CONTEXT = multiprocessing.get_context("forkserver")
-_CONTEXT.set_forkserver_preload(["lamina.cli.commands", "lamina.maintenance.report", "jobs.cluster", "jobs.runner", "ray"])
+_CONTEXT.set_forkserver_preload(
+    ["lamina.cli.commands", "lamina.maintenance.report", "jobs.cluster", "jobs.runner", "ray"]
+)
 
 
 class Fork:

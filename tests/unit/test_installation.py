@@ -170,7 +170,9 @@ def test_drivers_of_servers_and_of_the_archive_are_missed_with_their_extras(
     lacks(monkeypatch, "neo4j", "lamina.stores.graph.neo4j")
     lacks(monkeypatch, "pyarrow", "lamina.stores.archive")
 
-    with pytest.raises(Misconfigured, match=r"graph\.kind is neo4j, but neo4j is missing; install lamina-memory\[neo4j\]"):
+    with pytest.raises(
+        Misconfigured, match=r"graph\.kind is neo4j, but neo4j is missing; install lamina-memory\[neo4j\]"
+    ):
         build_graph(load_settings(graph={"kind": "neo4j", "url": "neo4j://nowhere"}, data_dir=tmp_path))
     with pytest.raises(Misconfigured, match=r"but pyarrow is missing; install lamina-memory\[archive\]"):
         build_archive(load_settings(data_dir=tmp_path))
