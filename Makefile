@@ -138,7 +138,7 @@ docs: install ## Write docs/configuration.md anew from the settings, docs/access
 	$(BIN)/python -m tests.support.access
 
 # What both images install (Containerfile): these extras, the model, and what builds Lamina itself; the other one `gpu`, too.
-IMAGE_EXTRAS := model documents serve mcp archive neo4j qdrant meilisearch llm
+IMAGE_EXTRAS := cli model documents serve mcp archive neo4j qdrant meilisearch llm
 UV_COMPILE := $(BIN)/uv pip compile pyproject.toml --group weights --quiet --universal --python-version 3.11 \
   --only-binary :all: --generate-hashes --no-annotate --custom-compile-command 'make hashes'
 COMPILE = $(UV_COMPILE) --group build --constraint constraints.txt $(IMAGE_EXTRAS:%=--extra %)
