@@ -33,8 +33,8 @@ class ConversationContext:
         placed: PlacedMessages = NOWHERE,  # noqa: ARG002 - it reads chunks, too
     ) -> Ranking:
         """Return the messages by their scores in context, best first, ties by id."""
-        # A neighbour that was not found by words has no figure.
-        by_words = {hit.memory.id: hit.raw["bm25"] for hit in rankings.get(Source.SESSION_WORDS, ())}
+        # A neighbour that was not found by words has no score.
+        by_words = {hit.memory.id: hit.score for hit in rankings.get(Source.SESSION_WORDS, ())}
         found = {hit.memory.id: hit.memory for ranking in rankings.values() for hit in ranking}
         if not found:
             return ()
@@ -58,7 +58,7 @@ def _ranking(
             found.get(memory.id, memory),
             min(1.0, scores[memory.id]),
             {
-                "bm25": figures[memory.id].bm25,
+                "words": figures[memory.id].words,
                 "cosine": figures[memory.id].cosine,
                 "in_context": scores[memory.id],
             },

@@ -18,13 +18,13 @@ class MessageFigures:
         session: Its conversation.
         position: Its place there; neighbours differ by 1.
         cosine: Similarity of its best chunk to the query.
-        bm25: Its keyword figure; 0 if no word of the query is in it.
+        words: Its keyword score; 0 if no word of the query is in it.
     """
 
     session: str
     position: int
     cosine: float
-    bm25: float
+    words: float
 
 
 def context_scores(messages: Mapping[UUID, MessageFigures]) -> dict[UUID, float]:
@@ -38,9 +38,9 @@ def context_scores(messages: Mapping[UUID, MessageFigures]) -> dict[UUID, float]
         LoCoMo, all 1 982 questions: evidence recall at 10 is 73.1 % (73.7 and 72.5 on the two
         halves of its conversations) against 65.9 % for reciprocal rank fusion without neighbours.
     """
-    top = max((item.bm25 for item in messages.values()), default=0.0) or 1.0
+    top = max((item.words for item in messages.values()), default=0.0) or 1.0
     alone = {
-        (item.session, item.position): KEYWORD_WEIGHT * item.bm25 / top
+        (item.session, item.position): KEYWORD_WEIGHT * item.words / top
         + (1 - KEYWORD_WEIGHT) * similarity_score(item.cosine)
         for item in messages.values()
     }

@@ -7,6 +7,12 @@ from typing import TypeVar
 from lamina.text.words import index_words
 
 Key = TypeVar("Key")
+FALL = 0.3
+"""Exponent by which keyword scores fall with the place: 0.81 at 2, 0.5 at 10, 0.25 at 100.
+
+Measured: BM25 over that of the best hit is 0.78, 0.47 and 0.28 there on the mean of the questions of 2Wiki, 0.78, 0.52
+and 0.28 of the claims of SciFact, 0.81 and 0.53 of LoCoMo's, which have no 100 hits.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,24 +47,24 @@ def coverage(query_words: Collection[str], text: str) -> float:
 
 
 def keyword_scores(raw: Mapping[Key, float], texts: Mapping[Key, str], query_words: Sequence[str]) -> dict[Key, float]:
-    """Scale the keyword figures of one ranking to 0..1.
+    """Score the keyword hits of one ranking by their places, 0..1.
 
-    BM25 and ts_rank_cd have no upper end. Dividing by the best of the ranking orders the hits;
-    multiplying by the share of the query that this best hit contains keeps the scale absolute:
-    a ranking whose best hit has one of six words does not reach 1.
+    BM25, ts_rank_cd and what other engines sum up have no scale in common, so that a figure tells the order alone: the
+    score falls with the place as BM25 does on the average (:data:`FALL`), and hits of one figure share a place. The
+    share of the query that the best hit contains keeps the scale absolute: a ranking whose best hit has one of six
+    words does not reach 1.
 
     Args:
-        raw: The engine's figure of each hit, higher is better, at least one above 0.
-        texts: The text of each hit.
+        raw: The engine's figure of each hit, higher is better.
+        texts: The text of the best hit; of the first of several best.
         query_words: The words of the query.
     """
     if not raw:
         return {}
     best = max(raw, key=lambda key: raw[key])
-    if raw[best] <= 0:
-        return dict.fromkeys(raw, 0.0)
     reach = max(coverage(query_words, texts[best]), 1 / max(1, len(set(query_words))))
-    return {key: reach * max(0.0, value) / raw[best] for key, value in raw.items()}
+    places = {figure: place for place, figure in reversed(list(enumerate(sorted(raw.values(), reverse=True), start=1)))}
+    return {key: reach * places[figure] ** -FALL for key, figure in raw.items()}
 
 
 def hybrid_score(keyword: float, similarity: float | None, weights: HybridWeights = HYBRID) -> float:

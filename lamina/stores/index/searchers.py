@@ -1,6 +1,7 @@
 """Sources of search over any index of chunks; the memories of the chunks are read from Postgres."""
 
 import asyncio
+import math
 from collections.abc import Awaitable, Mapping, Sequence
 from typing import TypeVar
 from uuid import UUID
@@ -184,7 +185,8 @@ def _best_words_first(found: Mapping[Place, ChunkHit]) -> list[Place]:
 
 
 def _falling_bm25(item: ChunkHit) -> float:
-    return -(item.bm25 or 0.0)
+    # Whatever is not found by words comes last, also where an engine's figures are below 0.
+    return math.inf if item.bm25 is None else -item.bm25
 
 
 def _rank(query: Query, visible: Visible, found: Mapping[Place, ChunkHit], configured: HybridWeights) -> Ranking:
