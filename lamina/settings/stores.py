@@ -105,7 +105,12 @@ class MeilisearchSettings(Section):
         le=1024,
         description="Most MiB of documents in one call; the server accepts 100 MB by default.",
     )
-    connections: int = Field(8, ge=1, description="Most connections of one process, for each index.")
+    connections: int = Field(
+        32,
+        ge=1,
+        description="Most connections of one process, for each index: opened as more questions and changes are under "
+        "way at once. Questions beyond them travel together.",
+    )
     locales: tuple[str, ...] = Field(
         ("eng", "jpn", "cmn", "kor"),
         description="Languages of the texts (ISO 639-3), to tell Japanese from Chinese; guessed if empty.",

@@ -21,10 +21,10 @@ from lamina.errors import LaminaError, Misconfigured, Unavailable
 from lamina.settings.stores import MeilisearchSettings
 from lamina.stores.index.meilisearch.documents import BUILD, EMBEDDER, documents_of
 from lamina.stores.index.meilisearch.filters import token
-from lamina.stores.index.meilisearch.index import MeilisearchIndex
+from lamina.stores.index.meilisearch.index import MeilisearchChunks, MeilisearchIndex
 from lamina.stores.index.ports import chunk_id
 from tests.support.indexes import ONE, THREE, TWO, asked, record
-from tests.support.meilisearch import Opened, Said, Wire, open_meilisearch, refused, served
+from tests.support.meilisearch import Call, Opened, Said, Wire, open_meilisearch, refused, served
 
 LIVE, BESIDE = "lamina_notes", "lamina_notes-build-3"
 DOCUMENTS, SEARCH = f"/indexes/{LIVE}/documents", "/multi-search"
@@ -567,7 +567,91 @@ async def test_searches_and_changes_at_the_same_time_keep_their_headers_apart(wi
     types = {(call.method, call.path, call.headers.get("content-type")) for call in wire.calls}
     assert {type_ for method, path, type_ in types if method == "POST" and path != DOCUMENTS} == {"application/json"}
     assert {type_ for method, path, type_ in types if (method, path) == ("POST", DOCUMENTS)} == {"application/x-ndjson"}
-    assert 1 < len(index.index._server._connections) <= 8
+    assert 1 < len(index.index._server._connections) <= 32
+
+
+class Echo(Wire):
+    """Answers each search with its own words, as slowly as a server with much to do, but for those that it refuses."""
+
+    delay_s = 0.0
+
+    def _known(self, call: Call) -> Said:
+        if call.path != SEARCH:
+            return super()._known(call)
+        words = [query["q"] for query in call.body["queries"]]
+        if "refused" in words:
+            return refused(400, "invalid_search_filter")
+        return Said({"results": [{"q": said, "hits": []} for said in words]}, delay_s=self.delay_s)
+
+
+@pytest.fixture
+def echo() -> Echo:
+    return Echo()
+
+
+@pytest.fixture
+async def chunks(echo: Echo) -> AsyncIterator[MeilisearchChunks]:
+    with served(echo) as url:
+        async with opened(url, connections=12) as index:
+            await index.index.prepare()
+            yield index.index._live
+
+
+async def said(chunks: MeilisearchChunks, *words: str) -> list[str]:
+    return [answer["q"] for answer in await chunks.search([{"q": word} for word in words])]
+
+
+async def test_one_call_carries_the_questions_that_wait_and_each_gets_its_own_answers(
+    echo: Echo, chunks: MeilisearchChunks
+) -> None:
+    echo.delay_s = 0.2
+    questions = [[f"{number} {place}" for place in range(1 + number % 5)] for number in range(60)]
+
+    answers = await asyncio.gather(*(said(chunks, *words) for words in questions))
+
+    assert answers == questions
+    calls = echo.made("POST", SEARCH)
+    assert len(calls) < len(questions) / 2
+    assert all(len(call.body["queries"]) <= 64 for call in calls)
+
+
+async def test_an_idle_line_carries_a_question_at_once_and_alone(echo: Echo, chunks: MeilisearchChunks) -> None:
+    for number in range(5):
+        assert await said(chunks, f"{number}", "tea") == [f"{number}", "tea"]
+
+    assert [len(call.body["queries"]) for call in echo.made("POST", SEARCH)] == [2] * 5
+
+
+async def test_connections_follow_the_load_up_to_their_bound(echo: Echo, chunks: MeilisearchChunks) -> None:
+    connections = chunks._server._connections
+    idle = len(connections)
+    echo.delay_s = 0.3
+
+    await asyncio.gather(*(said(chunks, f"{number}") for number in range(200)))
+
+    assert idle < len(connections) <= 12
+
+
+async def test_a_question_that_is_refused_spoils_no_other(echo: Echo, chunks: MeilisearchChunks) -> None:
+    echo.delay_s = 0.2
+    asked = ["refused" if number % 7 == 3 else f"{number}" for number in range(30)]
+
+    answers = await asyncio.gather(*(said(chunks, word) for word in asked), return_exceptions=True)
+
+    for word, answer in zip(asked, answers, strict=True):
+        assert isinstance(answer, Misconfigured) if word == "refused" else answer == [word]
+
+
+async def test_a_caller_that_leaves_takes_no_other_question_along(echo: Echo, chunks: MeilisearchChunks) -> None:
+    echo.delay_s = 0.2
+    asking = [asyncio.create_task(said(chunks, f"{number}")) for number in range(40)]
+    await asyncio.sleep(0.05)
+    for task in asking[::3]:
+        task.cancel()
+
+    answers = await asyncio.gather(*asking, return_exceptions=True)
+
+    assert all(answer == [f"{number}"] for number, answer in enumerate(answers) if number % 3)
 
 
 async def test_two_processes_that_make_the_index_at_once_both_go_on(wire: Wire, url: str) -> None:

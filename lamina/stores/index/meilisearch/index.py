@@ -5,9 +5,11 @@ import json
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from itertools import islice
 from typing import Any
 from uuid import UUID
 
+from lamina.aio.coalescing import Coalescer
 from lamina.core.fingerprints import chunk_fingerprints
 from lamina.core.ports import Change, Record
 from lamina.core.queries import Query
@@ -15,7 +17,7 @@ from lamina.errors import Misconfigured
 from lamina.policies.ranking.scores import widening
 from lamina.settings.section import MIB
 from lamina.settings.stores import MeilisearchSettings
-from lamina.stores.index.meilisearch.client import LINES, DocumentMissing, IndexMissing, MeilisearchServer
+from lamina.stores.index.meilisearch.client import LINES, PART, DocumentMissing, IndexMissing, MeilisearchServer
 from lamina.stores.index.meilisearch.documents import (
     BUILD,
     MAX_HITS,
@@ -40,6 +42,11 @@ from lamina.stores.index.ports import STATE_FIELD, ChunkHit
 
 PAGE = 1000
 INSTALLATION = "installation"
+Asked = Mapping[str, Any]
+# The server does the searches of a call one after the other: a few questions of up to twelve.
+SEARCHES_OF_A_CALL = 64
+# How long a question waits for company while another one is under way, and how many wait for nothing.
+PATIENCE_S, ENOUGH_QUESTIONS = 0.005, 4
 
 
 class MeilisearchChunks:
@@ -69,6 +76,16 @@ class MeilisearchChunks:
         self._build = build
         self._is_made = False
         self._making = asyncio.Lock()
+        self._questions: Coalescer[Sequence[Asked], Sequence[dict[str, Any]]] = Coalescer(
+            self._search_together,
+            part=PART,
+            max_items=SEARCHES_OF_A_CALL,
+            max_in_flight=settings.connections,
+            weigh=len,
+            is_sent_singly=True,
+            patience_s=PATIENCE_S,
+            enough=ENOUGH_QUESTIONS,
+        )
 
     async def make(self) -> None:
         """Make the index, if there is none, with its settings; change those that differ, and only those.
@@ -127,15 +144,22 @@ class MeilisearchChunks:
             task = await self._server.ask("delete", f"indexes/{self.uid}")
             await self._server.succeeded([task["taskUid"]], ignore=["index_not_found"])
 
-    async def search(self, asked: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-        """Return the answer to each of several searches, in one call; none to none."""
+    async def search(self, asked: Sequence[Asked]) -> Sequence[dict[str, Any]]:
+        """Return the answer to each of the searches of a question, in one call; none to none.
+
+        Questions that come while calls are under way travel together.
+        """
         if not asked:
             return []
         await self.make()
         async with self._made_again_after_failure():
-            timeout_s = self._settings.read_timeout_s
-            found = await self._server.ask("post", "multi-search", {"queries": list(asked)}, timeout_s=timeout_s)
-        return list(found["results"])
+            return await self._questions.submit(asked)
+
+    async def _search_together(self, questions: Sequence[Sequence[Asked]]) -> list[list[dict[str, Any]]]:
+        body = {"queries": [search for question in questions for search in question]}
+        found = await self._server.ask("post", "multi-search", body, timeout_s=self._settings.read_timeout_s)
+        answers = iter(found["results"])
+        return [list(islice(answers, len(question))) for question in questions]
 
     async def _apply(self, changes: Sequence[Change[Record]]) -> None:
         # First the new chunks, then the rest of the old ones: tasks are done in the order of the requests, and a search
