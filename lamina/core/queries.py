@@ -186,6 +186,7 @@ class Query:
         keyword_weight: Of words where one source ranks by words and meaning; its own if not given.
         vector_weight: Of meaning there.
         time: The time that it is about, if it names one: what happened then ranks higher.
+        budget_s: Seconds of the search that are left for its sources; each its own deadline if not given.
     """
 
     text: str
@@ -201,16 +202,21 @@ class Query:
     keyword_weight: float | None = None
     vector_weight: float | None = None
     time: AskedTime | None = None
+    budget_s: float | None = field(default=None, compare=False)
 
     @property
     def dimension(self) -> int | None:
         """Return the length of the vector; ``None`` without one."""
         return None if self.embedding is None else len(self.embedding) // 4
 
+    def wait_s(self, least_s: float, share: float = 1.0) -> float:
+        """Return how long a part is waited for: for its share of the time that is left, and at least so long."""
+        return max(least_s, (self.budget_s or 0.0) * share)
+
     def __getstate__(self) -> list[object]:
         """Return the fields as plain values: a process of an earlier release has no class for the time."""
-        *state, asked = (getattr(self, field.name) for field in fields(self))
-        return [*state, None if asked is None else asked.parts()]
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        return [*(values | {"time": None if self.time is None else self.time.parts()}).values()]
 
     def __setstate__(self, state: Sequence[object]) -> None:
         """Take over the fields that another process sent; one of an earlier release reads nothing late."""

@@ -8,7 +8,7 @@ from math import ceil
 from typing import Protocol
 
 from lamina.core.queries import Answer, SearchRequest
-from lamina.errors import TURN, Overloaded
+from lamina.errors import TURN, Overloaded, Unavailable
 from lamina.policies.limits.concurrency import ConcurrencyLimit
 from lamina.policies.limits.fair_turns import FairTurns
 from lamina.search.fused_search import WITHOUT_HINTS, SearchHints
@@ -49,7 +49,7 @@ class SearchPlaces:
 
     @asynccontextmanager
     async def place(self, tenant: str, kind: Hashable) -> AsyncIterator[None]:
-        """Hold a place; the time for which it is held counts, unless the block raises.
+        """Hold a place; the time for which it is held counts, also where it ends too late for an answer.
 
         Args:
             tenant: Who searches.
@@ -62,11 +62,19 @@ class SearchPlaces:
         began = self._clock()
         try:
             yield
-            now = self._clock()
-            self._limit.record(kind, now - began, self._running, now)
+            self._record(kind, began)
+        except Unavailable:
+            # Where all sources miss their deadlines, too many run; what is refused at once says nothing.
+            if self._clock() - began >= self._limit.late_s:
+                self._record(kind, began)
+            raise
         finally:
             self._running -= 1
             self._grant()
+
+    def _record(self, kind: Hashable, began: float) -> None:
+        now = self._clock()
+        self._limit.record(kind, now - began, self._running, now)
 
     async def _begin(self, tenant: str) -> None:
         if self._running < self._limit.places and not self._waiting:

@@ -36,14 +36,27 @@ from lamina.search.second_stage import SecondStage
 from lamina.search.tier_sources import SourceOutcome
 
 SHARES, ROWS = "shares", "rows"
+# Of the time that is left for a tier, for the way to it and back.
+TRANSPORT_S = 0.5
+# So long a tier that used up the time of a search, while another one answered, gets no more than its own deadline.
+HASTY_S = 10.0
 
 
 @dataclass(frozen=True, slots=True)
 class Deadlines:
-    """How long a search waits, in seconds."""
+    """How long a search waits, in seconds.
+
+    Args:
+        embed_s: For the question's vector, at most.
+        tier_s: For a tier, at least. What the vector left of its time is the tiers', too.
+    """
 
     embed_s: float
     tier_s: float
+
+    def for_tiers(self, elapsed_s: float) -> float:
+        """Return how long the tiers of a search are waited for that has taken so long."""
+        return max(self.tier_s, self.embed_s + self.tier_s - elapsed_s)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +124,7 @@ class Search:
         self._clock = clock
         self._shares = shares
         self._meter = meter
+        self._hasty_until: dict[Tier, float] = {}
 
     async def search(self, request: SearchRequest, hints: SearchHints = WITHOUT_HINTS) -> Answer:
         """Return the fused answer; ``degraded`` names the parts that did not answer.
@@ -136,8 +150,11 @@ class Search:
         self._meter.record(SEARCH_SECONDS, time.monotonic() - began)
 
     async def _search(self, request: SearchRequest, hints: SearchHints) -> Answer:
+        began = time.monotonic()
         asked = await query_of(request)
         query, without_vector = await self._embed(replace(asked, generation=self._generation), hints)
+        left_s = self._deadlines.for_tiers(time.monotonic() - began)
+        query = replace(query, budget_s=max(0.0, left_s - TRANSPORT_S))
         if hints.shares == ():
             outcomes, foreign = await self._ask(request.tiers, query, hints), ForeignAnswers({}, {})
         else:
@@ -233,8 +250,27 @@ class Search:
         }
         # The rankings that a cache had stand in for the tier; other workspaces are asked all the same.
         asked = [tier for tier in tiers if tier not in hints.empty and (tier is not Tier.GRAPH or known is None)]
-        answers = await together([self._ask_tier(tier, query) for tier in asked])
+        answers = await self._ask_patiently(asked, query)
         return nothing | {name: outcome for answer in (*answers, known or {}) for name, outcome in answer.items()}
+
+    async def _ask_patiently(self, tiers: Sequence[Tier], query: Query) -> Sequence[Mapping[Source, SourceOutcome]]:
+        """Ask tiers, each while the time lasts; one that has just let a search wait in vain has its own deadline.
+
+        Where all are late the machine is busy, and where one alone is, it hangs.
+        """
+        began = time.monotonic()
+        own = replace(query, budget_s=None)
+        answers = await together(
+            [self._ask_tier(tier, query if began >= self._hasty_until.get(tier, 0.0) else own) for tier in tiers]
+        )
+        late = {
+            tier
+            for tier, answer in zip(tiers, answers, strict=True)
+            if any(isinstance(outcome, Failure) for outcome in answer.values())
+        }
+        if time.monotonic() - began > self._deadlines.tier_s and len(late) < len(tiers):
+            self._hasty_until |= dict.fromkeys(late, time.monotonic() + HASTY_S)
+        return answers
 
     async def _ask_others(self, wanted: Sequence[Tier], query: Query, hints: SearchHints) -> ForeignAnswers:
         """Ask the workspaces that share something with the query's."""
@@ -265,7 +301,8 @@ class Search:
 
     async def _ask_tier(self, tier: Tier, query: Query) -> Mapping[Source, SourceOutcome]:
         try:
-            async with time_limit(self._deadlines.tier_s):
+            patience_s = query.budget_s + TRANSPORT_S if query.budget_s else 0.0
+            async with time_limit(max(self._deadlines.tier_s, patience_s)):
                 with timed(self._meter, TIER_SECONDS, TIER_FAILURES, tier=tier.name.lower()):
                     return await self._tiers[tier].search(query)
         except Exception as error:  # noqa: BLE001 - a tier may fail, the answer may not

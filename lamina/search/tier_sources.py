@@ -58,11 +58,11 @@ class JointSearcher(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class TierSources:
-    """The sources of one tier, all asked at the same time, each with its own deadline.
+    """The sources of one tier, all asked at the same time, each waited for while the search's time lasts.
 
     Args:
         searchers: The sources.
-        deadline_s: Seconds after which a source counts as failed.
+        deadline_s: Seconds for which a source is waited for at least.
         context: Adds a ranking of its own, as long as one source answers.
         meter: Records how long each source took, and its failures.
         rows: Reads the rows of hits for a router of a release before, which takes memories whole.
@@ -108,7 +108,7 @@ class TierSources:
         # The context needed more candidates than the query wants of each source.
         cut = {source: ranking[: query.limit] for source, ranking in rankings.items()}
         in_context = await self._in_time(
-            self.context.source, partial(self.context.rank, query, rankings, answer.placed)
+            self.context.source, query, partial(self.context.rank, query, rankings, answer.placed)
         )
         return {**outcomes, **cut, self.context.source: in_context}
 
@@ -119,12 +119,14 @@ class TierSources:
         return JointAnswer(outcomes, answers[0].placed if answers else NOWHERE)
 
     async def _ask_one(self, searcher: Searcher, query: Query) -> JointAnswer:
-        return JointAnswer({searcher.source: await self._in_time(searcher.source, partial(searcher.search, query))})
+        return JointAnswer(
+            {searcher.source: await self._in_time(searcher.source, query, partial(searcher.search, query))}
+        )
 
     async def _ask_jointly(self, joint: JointSearcher, query: Query) -> JointAnswer:
         began = time.monotonic()
         try:
-            async with time_limit(self.deadline_s):
+            async with time_limit(query.wait_s(self.deadline_s)):
                 answer = await joint.search(query)
         except Exception as error:  # noqa: BLE001 - a tier may fail, the answer may not
             answer = JointAnswer(dict.fromkeys(joint.sources, Failure(describe_error(error))))
@@ -132,11 +134,11 @@ class TierSources:
             self._record(source, began, outcome)
         return answer
 
-    async def _in_time(self, source: Source, rank: Callable[[], Awaitable[Ranking]]) -> SourceOutcome:
+    async def _in_time(self, source: Source, query: Query, rank: Callable[[], Awaitable[Ranking]]) -> SourceOutcome:
         outcome: SourceOutcome
         began = time.monotonic()
         try:
-            async with time_limit(self.deadline_s):
+            async with time_limit(query.wait_s(self.deadline_s)):
                 outcome = await rank()
         except Exception as error:  # noqa: BLE001 - a source may fail, the answer may not
             outcome = Failure(describe_error(error))

@@ -107,9 +107,14 @@ class SearchSettings(Section):
         "below 0.4 of it.",
     )
     min_confidence: float = Field(0.5, ge=0, le=1, description="Notes with a lower confidence are left out.")
-    source_deadline_s: float = Field(1.0, gt=0, description="Seconds after which a source counts as failed.")
+    source_deadline_s: float = Field(
+        1.0,
+        gt=0,
+        description="Seconds for which a source is waited for at least; longer while the search's time lasts, which is "
+        "`tier_deadline_s` and `embed_deadline_s` together.",
+    )
     tier_deadline_s: float = Field(1.5, gt=0, description="The same for a whole tier, transport included.")
-    embed_deadline_s: float = Field(2.0, gt=0, description="The same for the query's embedding.")
+    embed_deadline_s: float = Field(2.0, gt=0, description="Seconds after which the query has no vector.")
     max_wait_s: float = Field(
         1.0,
         gt=0,
@@ -143,6 +148,11 @@ class SearchSettings(Section):
     graph_common_mentions: int = Field(
         1000, ge=2, description="Mentions from which an entity is too common to say anything about one memory."
     )
+
+    @property
+    def budget_s(self) -> float:
+        """The longest time of a search, but for its rows."""
+        return self.embed_deadline_s + self.tier_deadline_s
 
 
 class ProceduresSettings(Section):

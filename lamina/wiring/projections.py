@@ -139,7 +139,8 @@ def build_graph(settings: Settings) -> BuiltProjection[CypherGraph]:
     Raises:
         Misconfigured: If the graph is switched off, or FalkorDB is embedded but `lamina up` did not start it.
     """
-    deadline_s = settings.search.source_deadline_s
+    # A source is given up earlier, by the search that asks it: it knows how much of its time is left.
+    deadline_s = settings.search.budget_s
     match settings.graph:
         case FalkorDBServerSettings(url=url, connections=connections):
             with needing("embedded", "graph.kind is falkordb"):

@@ -18,7 +18,7 @@ from lamina.search.graph_searcher import GraphLimits, GraphSearcher
 from lamina.search.tier_sources import ContextRanker, JointSearcher, TierSources
 from lamina.settings.loading import Settings
 from lamina.settings.search import SearchSettings
-from lamina.stores.index.searchers import Hybrid, NotesTogether, SessionsTogether
+from lamina.stores.index.searchers import INDEX_SHARE, Hybrid, NotesTogether, SessionsTogether
 from lamina.stores.postgres.connection import Pool
 from lamina.stores.postgres.documents import Documents
 from lamina.stores.postgres.found_rows import FoundRows
@@ -36,8 +36,6 @@ from lamina.wiring.projections import (
 )
 from lamina.wiring.stores import build_procedure_reads
 
-# Of a source's deadline, for an index whose answer a statement waits for.
-INDEX_SHARE = 0.6
 BuiltProjections = Mapping[ProjectionName, BuiltProjection[AuditableProjection[Any]]]
 
 

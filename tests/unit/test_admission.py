@@ -225,3 +225,22 @@ async def test_the_time_of_a_search_that_fails_does_not_count() -> None:
     assert searches.limit.mean_s == 0
     await searches.ask("a")
     assert searches.begun == ["a"]
+
+
+async def test_where_all_searches_miss_their_deadlines_fewer_run() -> None:
+    now = [0.0]
+    places = SearchPlaces(limit := ConcurrencyLimit(30, late_s=0.5), 1.0, lambda: now[0])
+
+    async def search(took_s: float, error: Exception | None = None) -> None:
+        async with places.place("a", "search"):
+            now[0] += took_s
+            if error:
+                raise error
+
+    await search(0.05)
+    for _ in range(2 * SAMPLES):
+        with pytest.raises(Unavailable):
+            await search(1.5, Unavailable("search", "no answer within 1.5 s"))
+
+    assert limit.places < FIRST
+    assert places._running == 0

@@ -324,6 +324,69 @@ async def test_a_search_that_hangs_everywhere_ends_within_its_deadlines() -> Non
             await search.search(request())
 
 
+class Slow(Answers):
+    """A source that answers late, as on a busy machine."""
+
+    def __init__(self, source: Source, after_s: float) -> None:
+        super().__init__(source, 1)
+        self._after_s = after_s
+
+    async def search(self, query: Query) -> Ranking:
+        await asyncio.sleep(self._after_s)
+        return await super().search(query)
+
+
+def patient_search(budget_s: float, embedder: Embedder | None = None, **sources: Answers) -> Search:
+    """A search of which each source alone is waited for 0.05 s."""
+    return Search(
+        Uncached(embedder or Embeds()),
+        {Tier[name.upper()]: TierSources([source], deadline_s=0.05) for name, source in sources.items()},
+        rows=Rows(),
+        generation=3,
+        policy=POLICY,
+        deadlines=Deadlines(embed_s=budget_s - 0.1, tier_s=0.1),
+        clock=lambda: NOON,
+    )
+
+
+async def test_sources_that_are_all_late_are_waited_for_while_the_time_of_the_search_lasts() -> None:
+    search = patient_search(60, sessions=Slow(Source.SESSION_WORDS, 0.4), notes=Slow(Source.NOTES_WARM, 0.5))
+
+    for _ in range(2):
+        answer = await search.search(request())
+        assert (answer.degraded, len(answer.answered)) == ({}, 2)
+
+
+async def test_the_vector_takes_of_the_time_of_the_search_and_the_sources_have_what_it_leaves() -> None:
+    source = Answers(Source.NOTES_WARM, 1)
+
+    await patient_search(60, Embeds(after_s=0.3), notes=source).search(request())
+
+    (asked,) = source.asked
+    assert asked.budget_s is not None
+    assert 0 < asked.budget_s <= 59.7
+
+
+async def test_a_tier_that_hangs_alone_takes_the_whole_time_once_and_then_its_own_deadline() -> None:
+    search = patient_search(1.0, sessions=Hangs(Source.SESSION_WORDS), notes=Answers(Source.NOTES_WARM, 1))
+
+    at_first = await search.search(request())
+    later = await search.search(request())
+
+    assert search._hasty_until.keys() == {Tier.SESSIONS}
+    assert "within 0.05 s" not in at_first.degraded["session_words"]
+    assert "within 0.05 s" in later.degraded["session_words"]
+
+
+async def test_if_all_tiers_hang_none_is_held_to_be_the_one_that_does() -> None:
+    search = patient_search(0.7, sessions=Hangs(Source.SESSION_WORDS), notes=Hangs(Source.NOTES_WARM))
+
+    with pytest.raises(Unavailable):
+        await search.search(request())
+
+    assert search._hasty_until == {}
+
+
 @pytest.mark.parametrize(
     ("error", "text"),
     [

@@ -62,7 +62,7 @@ class ConcurrencyLimit:
 
     def __init__(self, most: int, late_s: float) -> None:
         self._most = most
-        self._late_s = late_s
+        self.late_s = late_s
         self.places = min(FIRST, most)
         self.mean_s = 0.0
         self._shortest: OrderedDict[Hashable, _Shortest] = OrderedDict()
@@ -121,7 +121,7 @@ class ConcurrencyLimit:
     def _next_places(self) -> int:
         slowdown, running = self._slowdown / self._samples, self._running / self._samples
         queued = running * (1 - 1 / slowdown)
-        is_late = self._elapsed_s / self._samples > self._late_s and slowdown > _TWICE
+        is_late = self._elapsed_s / self._samples > self.late_s and slowdown > _TWICE
         if queued > MANY_QUEUED or is_late:
             return max(min(FEWEST, self._most), int(self.places * SHRINK))
         return min(self._most, self.places + 1) if queued < FEW_QUEUED and self._was_full else self.places

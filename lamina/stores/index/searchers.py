@@ -24,6 +24,8 @@ from lamina.stores.index.ports import (
 )
 
 Found = TypeVar("Found")
+# Of the time for a source, for an index whose answer a statement waits for.
+INDEX_SHARE = 0.6
 
 
 class Hybrid:
@@ -67,7 +69,7 @@ class SessionsTogether:
     Args:
         index: The messages' index.
         reader: Reads the messages of the chunks and the nearest ones.
-        index_deadline_s: Seconds after which the index counts as failed; the vectors answer without it.
+        index_deadline_s: Seconds for which the index is waited for at least; the vectors answer without it.
     """
 
     sources: tuple[Source, ...] = (Source.SESSION_VECTORS, Source.SESSION_WORDS)
@@ -81,7 +83,7 @@ class SessionsTogether:
         """Return messages by BM25 of their best chunk, and the nearest; none where the query asks for tags."""
         if query.filters.tags:
             return JointAnswer(dict.fromkeys(self.sources, ()))
-        by_words = await _in_time(self._index.by_words(query), self._index_deadline_s)
+        by_words = await _in_time(self._index.by_words(query), query.wait_s(self._index_deadline_s, INDEX_SHARE))
         if isinstance(by_words, Failure):
             messages = await self._reader.find(query, ())
             failed: dict[Source, Ranking | Failure] = {
@@ -107,7 +109,7 @@ class NotesTogether:
         cold: The index of cold ones.
         reader: Reads the notes of the chunks, and those that have all words of a query.
         min_similarity: A note that shares no word is a hit only from this cosine on.
-        index_deadline_s: Seconds after which an index counts as failed; the others answer without it.
+        index_deadline_s: Seconds for which an index is waited for at least; the others answer without it.
         weights: Of words and meaning in the index of warm notes.
     """
 
@@ -132,9 +134,10 @@ class NotesTogether:
 
     async def search(self, query: Query) -> JointAnswer:
         """Return the ranking of each source."""
+        index_deadline_s = query.wait_s(self._index_deadline_s, INDEX_SHARE)
         by_both, by_vector = await asyncio.gather(
-            _in_time(self._index.by_both(query), self._index_deadline_s),
-            _in_time(self._cold.by_vector(query), self._index_deadline_s),
+            _in_time(self._index.by_both(query), index_deadline_s),
+            _in_time(self._cold.by_vector(query), index_deadline_s),
         )
         found = {} if isinstance(by_both, Failure) else _near_or_by_words(*by_both, self._min_similarity)
         near = {} if isinstance(by_vector, Failure) else _near_or_by_words((), by_vector, self._min_similarity)
