@@ -17,7 +17,7 @@ async def time_limit(seconds: float) -> AsyncIterator[None]:
         async with asyncio.timeout(seconds):
             yield
     except TimeoutError as error:
-        raise TimeoutError(f"no answer within {seconds:g} s") from error
+        raise TimeoutError(f"no answer within {seconds:.3g} s") from error
 
 
 @asynccontextmanager

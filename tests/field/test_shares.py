@@ -414,7 +414,7 @@ class Broken:
 @pytest.fixture
 async def hasty(database: str, tmp_path: Path) -> AsyncIterator[Bay]:
     """A bay whose tiers have little time."""
-    settings = settings_for(database, tmp_path, search={"tier_deadline_s": 2})
+    settings = settings_for(database, tmp_path, search={"tier_deadline_s": 2, "embed_deadline_s": 4})
     async with running(settings, database, HashingModel()) as app:
         yield Bay(app, app.client(app.new_key(app.tenant, KeyRole.ADMIN)))
 
