@@ -82,7 +82,8 @@ class FailingIndex:
 async def test_an_index_that_fails_degrades_its_source_only_and_recovers(
     database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, hangs: bool
 ) -> None:
-    settings = settings_for(database, tmp_path, search={"source_deadline_s": 2, "tier_deadline_s": 3, "embed_deadline_s": 4})
+    deadlines = {"source_deadline_s": 2, "tier_deadline_s": 3, "embed_deadline_s": 4}
+    settings = settings_for(database, tmp_path, search=deadlines)
     async with running(settings, database, HashingModel()) as app:
         client = app.client()
         await client.post("/v1/notes", json={"content": "the anchor is rusty"})
