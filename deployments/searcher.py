@@ -14,13 +14,13 @@ from deployments.threads import take_short_turns
 from lamina.aio.probing import Probe, states_of
 from lamina.core.erasures import Remnant
 from lamina.core.links import FollowedLink, Frontier
-from lamina.core.ports import Change, Identified, Projection, Rebuildable
+from lamina.core.ports import Change, Projection, Rebuildable
 from lamina.core.queries import Failure, Query, Ranking
 from lamina.core.tiers import PROJECTIONS, ProjectionName, Source, TierName
 from lamina.errors import Unavailable
 from lamina.private_files import deny_others
 from lamina.projections.audit import Drift, audit
-from lamina.projections.lost_data import FILLING, StoreWatch
+from lamina.projections.lost_data import StoreWatch
 from lamina.projections.ownership import claim_installation, claim_projection
 from lamina.settings.loading import Settings
 from lamina.stores.postgres.builds import read_installation
@@ -73,11 +73,12 @@ class SearcherDeployment:
             claim_installation(settings, postgres_url(settings), projection, generation, connect, is_new=is_new)
             claim_projection(settings, postgres_url(settings), projection, generation, is_new=is_new)
         url = postgres_url(settings)
-        installation = read_installation(url)
+        installation, projections = read_installation(url), self._parts.projections
         self._watches = {
-            name: StoreWatch(name, kept.store, installation, partial(enqueue_all, url, name), self._outbox)
-            for name, kept in self._parts.projections.items()
-            if isinstance(kept.store, Identified)
+            name: StoreWatch(
+                name, keeper, installation, partial(enqueue_all, url, name), self._outbox, projections[name].marks
+            )
+            for name, keeper in self._parts.keepers.items()
         }
 
     async def search_many(self, queries: Sequence[Query]) -> list[Mapping[Source, Ranking | Failure]]:
@@ -90,9 +91,9 @@ class SearcherDeployment:
             watch_of_store.glance()
         with self._work.counted(1):
             outcomes = await self._parts.searcher.search(self._comparable(query))
-        filling = [name for name, watched in self._watches.items() if watched.is_filling]
+        filling = {name: watched.reason for name, watched in self._watches.items() if watched.is_filling}
         # What it has by now may be a tenth of what it had: an answer that does not say so misleads.
-        return {**outcomes, **{PROJECTIONS[name].source: Failure(FILLING) for name in filling}}
+        return {**outcomes, **{PROJECTIONS[name].source: Failure(reason) for name, reason in filling.items()}}
 
     def _comparable(self, query: Query) -> Query:
         """Return the query, without a vector that the indexes cannot compare with theirs: then words alone must do.

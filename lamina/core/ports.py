@@ -352,6 +352,26 @@ class Identified(Protocol):
         ...
 
 
+class Marked(Protocol):
+    """A store that keeps the number of its last flush beside its data: restored as it was earlier, it tells so."""
+
+    async def mark(self) -> int:
+        """Return the number; 0 if it has none.
+
+        Raises:
+            Unavailable: If it does not answer.
+        """
+        ...
+
+    async def set_mark(self, mark: int) -> None:
+        """Keep a number.
+
+        Raises:
+            Unavailable: If it does not answer, or takes no changes.
+        """
+        ...
+
+
 @runtime_checkable
 class Reachable(Protocol):
     """A store on a server, which may be away."""

@@ -84,33 +84,45 @@ def identify_folder(folder: Path) -> None:
 
 
 class OwnedFolder:
-    """The folder of the embedded indexes, which tells whose it is.
+    """The folder of the embedded indexes, which tells whose it is, and how far one of them was applied.
 
     Args:
         folder: The folder.
+        index: Name of the index there.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, index: str = "") -> None:
         self._file = folder / INSTALLATION
+        self._mark = folder / f"{index}.mark"
 
     async def installation(self) -> str | None:
         """Return the identity of the installation that the folder belongs to."""
-        return await asyncio.to_thread(self._read)
+        return await asyncio.to_thread(_read, self._file)
 
     async def belong_to(self, installation: str) -> None:
         """Have the folder belong to an installation from now on."""
-        await asyncio.to_thread(self._write, installation)
+        await asyncio.to_thread(_write, self._file, installation)
+
+    async def mark(self) -> int:
+        """Return the number of the index's last flush; 0 if there is none."""
+        return int(await asyncio.to_thread(_read, self._mark) or 0)
+
+    async def set_mark(self, mark: int) -> None:
+        """Keep the number of a flush."""
+        await asyncio.to_thread(_write, self._mark, str(mark))
 
     async def close(self) -> None:
         """Return at once: nothing is open."""
 
-    def _read(self) -> str | None:
-        try:
-            return self._file.read_text()
-        except FileNotFoundError:
-            return None
 
-    def _write(self, installation: str) -> None:
-        make_private(self._file.parent)
-        with open(self._file, "w", opener=private_opener) as file:
-            file.write(installation)
+def _read(file: Path) -> str | None:
+    try:
+        return file.read_text()
+    except FileNotFoundError:
+        return None
+
+
+def _write(file: Path, text: str) -> None:
+    make_private(file.parent)
+    with open(file, "w", opener=private_opener) as opened:
+        opened.write(text)

@@ -13,6 +13,7 @@ from lamina.core.ports import AuditableProjection, Change, Compactable, Identifi
 from lamina.core.tiers import ProjectionName
 from lamina.errors import Misconfigured, Unavailable
 from lamina.projections.locations import index_path, location_of
+from lamina.projections.marks import HighWaterMark
 from lamina.settings.loading import Settings, store_settings
 from lamina.settings.stores import EmbeddedFalkorDBSettings, QdrantEdgeSettings
 from lamina.stores.postgres.builds import claim_store, read_installation, read_store_status, served_store
@@ -84,10 +85,19 @@ class OwnedProjection(OwnedBuild):
 
     Args:
         place: Where it is kept, without secrets.
+        marks: Number its flushes, so that a store that is restored from an older state is noticed.
     """
 
     store: AuditableProjection[Any]
     place: str
+    marks: HighWaterMark | None = None
+
+    async def flush(self) -> None:
+        """Return when everything applied so far survives a loss of power."""
+        mark = await self.marks.before_flush() if self.marks else None
+        await self.store.flush()
+        if self.marks:
+            await self.marks.after_flush(mark)
 
     async def compact(self, tenant: str) -> Sequence[Remnant]:
         """Have the store written anew without what was deleted from it; return where something of it may be left.
@@ -120,17 +130,20 @@ class OwnedRebuildable(OwnedProjection):
         await self.store.switch(build)
 
 
-def owned(store: AuditableProjection[Any], check: Check, place: str) -> OwnedProjection:
+def owned(
+    store: AuditableProjection[Any], check: Check, place: str, marks: HighWaterMark | None = None
+) -> OwnedProjection:
     """Return the projection with the check before every change; it can be rebuilt beside itself if the store can.
 
     Args:
         store: The store.
         check: Raises if another store is to take the changes.
         place: Where it is, without secrets.
+        marks: Number its flushes.
     """
     if isinstance(store, Rebuildable):
-        return OwnedRebuildable(store, check, place)
-    return OwnedProjection(store, check, place)
+        return OwnedRebuildable(store, check, place, marks)
+    return OwnedProjection(store, check, place, marks)
 
 
 def owner_check(pool: Pool, projection: ProjectionName, location: str, generation: Generation | None) -> Check:

@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar, assert_never
 
-from lamina.core.ports import AuditableProjection
+from lamina.core.ports import AuditableProjection, Identified, Marked
 from lamina.core.tiers import PROJECTIONS, ProjectionName
 from lamina.errors import Misconfigured
 from lamina.extras import needing
@@ -39,7 +39,11 @@ class ColdProjection(AuditableProjection[Any], VectorIndex, Protocol):
     """The cold index as a projection."""
 
 
-class ServerProjection(AuditableProjection[Any], ServerStore, Protocol):
+class KeptStore(Identified, Marked, Protocol):
+    """What keeps whose a store is, and the number of its last flush."""
+
+
+class ServerProjection(AuditableProjection[Any], ServerStore, Marked, Protocol):
     """A projection on a server."""
 
 
@@ -60,12 +64,14 @@ class BuiltProjection(Generic[Store_co]):
         is_new: Whether it is empty: Postgres has its content.
         close: Releases the files that it has open.
         connect: Connects anew, in any event loop, to ask whose the store is.
+        keeper: Keeps whose the store is, and the number of its last flush.
         aclose: Releases its connections.
     """
 
     store: Store_co
     is_new: bool
     connect: Callable[[], IdentifiedStore]
+    keeper: KeptStore
     close: Callable[[], None] = lambda: None
     aclose: Callable[[], Awaitable[None]] = release_nothing
 
@@ -97,7 +103,8 @@ def build_hybrid_index(
             path = index_path(settings, projection, generation)
             identify_folder(path.parent)
             index = EmbeddedHybridIndex(path, partial(QdrantEdgeIndex, search_threads=threads, **options))
-            return BuiltProjection(index, index.current.is_new, partial(OwnedFolder, path.parent), index.close)
+            folder = partial(OwnedFolder, path.parent, path.name)
+            return BuiltProjection(index, index.current.is_new, folder, folder(), index.close)
         case QdrantServerSettings() as chosen:
             with needing("qdrant", "hybrid.kind is qdrant"):
                 from lamina.stores.index.qdrant.index import QdrantIndex  # noqa: PLC0415 - installed where it is chosen
@@ -123,7 +130,8 @@ def build_cold_index(
             identify_folder(path.parent)
             options |= {"max_open": settings.cold.max_open, "search_threads": threads}
             index = EmbeddedIndex(path, partial(ColdIndex, **options))
-            return BuiltProjection(index, index.current.is_new, partial(OwnedFolder, path.parent), index.close)
+            folder = partial(OwnedFolder, path.parent, path.name)
+            return BuiltProjection(index, index.current.is_new, folder, folder(), index.close)
         case QdrantServerSettings() as chosen:
             with needing("qdrant", "vectors.kind is qdrant"):
                 from lamina.stores.index.cold.qdrant import QdrantColdIndex  # noqa: PLC0415 - installed where chosen
@@ -170,4 +178,4 @@ def _on_server(make: Callable[[], ServerT], folder: OwnedFolder | None = None) -
     # Two stores: the clients of the first belong to the event loop in which it is asked.
     is_new = is_new_store(make)
     store = make()
-    return BuiltProjection(store, is_new, make if folder is None else lambda: folder, aclose=store.close)
+    return BuiltProjection(store, is_new, make if folder is None else lambda: folder, store, aclose=store.close)

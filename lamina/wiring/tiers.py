@@ -5,12 +5,13 @@ from dataclasses import dataclass
 from typing import Any, assert_never
 
 from lamina.aio.probing import Probe
-from lamina.core.ports import AuditableProjection, Links, Reachable, Searcher
+from lamina.core.ports import AuditableProjection, Identified, Links, Reachable, Searcher
 from lamina.core.tiers import PROJECTIONS, ProjectionName, Source, TierName
 from lamina.policies.ranking.conversation_signals import REACH
 from lamina.policies.ranking.scores import HybridWeights
 from lamina.policies.ranking.second_stage import shipped_weights
 from lamina.projections.locations import location_of
+from lamina.projections.marks import HighWaterMark
 from lamina.projections.ownership import IdentifiedStore, OwnedProjection, owned, owner_check
 from lamina.search.conversation_context import ConversationContext
 from lamina.search.fitted_conversation import FittedConversation
@@ -48,6 +49,7 @@ class TierParts:
         projections: The stores that it keeps up to date, by the names of their projections.
         new: Those of them that are empty because their files are new: Postgres has their content.
         connect: Connect anew to ask whose the stores are.
+        keepers: Keep whose the stores are.
         probes: Ask the store of each projection for a sign of life; those in this process always give one.
         close: Releases the files that the projections have open.
         aclose: Releases their connections.
@@ -58,6 +60,7 @@ class TierParts:
     projections: Mapping[ProjectionName, OwnedProjection]
     new: tuple[ProjectionName, ...]
     connect: Mapping[ProjectionName, Callable[[], IdentifiedStore]]
+    keepers: Mapping[ProjectionName, Identified]
     probes: Mapping[str, Probe]
     close: Callable[[], None]
     aclose: Callable[[], Awaitable[None]]
@@ -100,9 +103,15 @@ def build_tier(name: TierName, settings: Settings, pool: Pool, generation: Gener
     return TierParts(
         searcher=tier.searcher,
         projections={
-            name: owned(kept.store, check(name), location_of(settings, name, generation))
+            name: owned(
+                kept.store,
+                check(name),
+                location_of(settings, name, generation),
+                HighWaterMark(pool, name, kept.store, kept.keeper),
+            )
             for name, kept in built.items()
         },
+        keepers={name: kept.keeper for name, kept in built.items()},
         new=tuple(name for name, kept in built.items() if kept.is_new),
         connect={name: kept.connect for name, kept in built.items()},
         probes={

@@ -26,6 +26,7 @@ GRAPH = "lamina"
 FLUSHED = "lamina:flushed"
 BUILD = "lamina:build"
 INSTALLATION = "lamina:installation"
+MARK = "lamina:mark"
 PART = "graph"
 CONNECT_TIMEOUT_S = 2.0
 WRITE_TIMEOUT_S = 30.0
@@ -128,6 +129,16 @@ class FalkorDBEngine:
         async with _answered(WRITE_TIMEOUT_S):
             await self._client.set(INSTALLATION, installation)
 
+    async def mark(self) -> int:
+        """Return the number beside the graphs; 0 if there is none."""
+        async with _answered(WRITE_TIMEOUT_S):
+            return int(await self._client.get(MARK) or 0)
+
+    async def set_mark(self, mark: int) -> None:
+        """Write the number beside the graphs: a build replaces all of a graph."""
+        async with _answered(WRITE_TIMEOUT_S):
+            await self._client.set(MARK, mark)
+
     async def compact(self) -> Sequence[Remnant]:
         """Have the server write its files anew from its memory; a server that refuses to is named."""
         async with _answered(COMPACT_TIMEOUT_S):
@@ -217,6 +228,14 @@ class FalkorDBGraph(CypherGraph):
     async def belong_to(self, installation: str) -> None:
         """Have the server's graph belong to an installation from now on."""
         await self._server.belong_to(installation)
+
+    async def mark(self) -> int:
+        """Return the number of the last flush that the server has; 0 if it has none."""
+        return await self._server.mark()
+
+    async def set_mark(self, mark: int) -> None:
+        """Keep the number of a flush."""
+        await self._server.set_mark(mark)
 
     async def compact(self, tenant: str) -> Sequence[Remnant]:  # noqa: ARG002 - one file for all
         """Have the server write its files anew, without what was deleted from the graph.

@@ -176,6 +176,15 @@ class CypherGraph:
         """Have the graph belong to an installation from now on."""
         await self._engine.write(self._text("belong_to"), {"installation": installation})
 
+    async def mark(self) -> int:
+        """Return the number of the last flush that the graph has; 0 if it has none."""
+        rows = await self._engine.read(self._text("mark"), {}, is_long=True)
+        return int(rows[0][0] or 0) if rows else 0
+
+    async def set_mark(self, mark: int) -> None:
+        """Keep the number of a flush."""
+        await self._engine.write(self._text("set_mark"), {"mark": mark})
+
     async def probe(self) -> None:
         """Return if the server answers."""
         await self.prepare()

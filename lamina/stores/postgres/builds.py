@@ -243,3 +243,22 @@ def list_tenants(url: str) -> list[str]:
     """Return every tenant that has written a memory."""
     with connect_directly(url) as connection:
         return [row["tenant"] for row in connection.execute(QUERIES["list_tenants"])]
+
+
+async def read_mark(pool: Pool, projection: ProjectionName) -> int | None:
+    """Return the number of a projection's last flush; ``None`` if no service keeps it."""
+    async with connect(pool) as connection:
+        row = await (await connection.execute(QUERIES["read_mark"], {"projection": projection})).fetchone()
+    return None if row is None else int(row["mark"])
+
+
+async def raise_mark(pool: Pool, projection: ProjectionName, mark: int) -> None:
+    """Record the number of a flush."""
+    async with connect(pool) as connection:
+        await connection.execute(QUERIES["raise_mark"], {"projection": projection, "mark": mark})
+
+
+async def tenants_of(pool: Pool) -> list[str]:
+    """Return every tenant that has written a memory."""
+    async with connect(pool) as connection:
+        return [row["tenant"] async for row in await connection.execute(QUERIES["list_tenants"])]

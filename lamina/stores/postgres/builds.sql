@@ -58,12 +58,18 @@ FOR UPDATE
 UPDATE projection_stores SET store = %(store)s WHERE projection = %(projection)s
 
 -- name: begin_filling
-UPDATE projection_stores SET filled_at = clock_timestamp(), words_version = %(words_version)s
+UPDATE projection_stores SET filled_at = clock_timestamp(), words_version = %(words_version)s, mark = 0
 WHERE projection = %(projection)s
 
 -- name: bound_build
 UPDATE projection_stores SET building_until = (SELECT last_value FROM outbox_seq_seq)
 WHERE projection = %(projection)s AND building_until IS NOT NULL
+
+-- name: read_mark
+SELECT mark FROM projection_stores WHERE projection = %(projection)s
+
+-- name: raise_mark
+UPDATE projection_stores SET mark = greatest(mark, %(mark)s) WHERE projection = %(projection)s
 
 -- name: read_installation
 SELECT id FROM archive_identity

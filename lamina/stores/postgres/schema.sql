@@ -753,7 +753,8 @@ CREATE TABLE public.projection_stores (
     build integer DEFAULT 0 NOT NULL,
     building_until bigint,
     ordered_at timestamp with time zone,
-    words_version smallint DEFAULT 1 NOT NULL
+    words_version smallint DEFAULT 1 NOT NULL,
+    mark bigint DEFAULT 0 NOT NULL
 );
 CREATE TABLE public.provider_cache_metrics (
     id uuid NOT NULL,

@@ -13,7 +13,7 @@ from lamina.stores.index.cold.collections import Layout, by_collection, collecti
 from lamina.stores.index.ports import ChunkHit
 from lamina.stores.index.qdrant.collections import Collections, collection_of_build, connect
 from lamina.stores.index.qdrant.index import QdrantBuild, QdrantIndex
-from lamina.stores.index.qdrant.installation import read_installation, write_installation
+from lamina.stores.index.qdrant.installation import read_installation, read_mark, write_installation, write_mark
 
 
 class QdrantColdIndex:
@@ -100,6 +100,14 @@ class QdrantColdIndex:
     async def belong_to(self, installation: str) -> None:
         """Have the prefix belong to an installation from now on."""
         await write_installation(self._client, self._settings, installation)
+
+    async def mark(self) -> int:
+        """Return the number of the last flush; 0 if there is none."""
+        return await read_mark(self._client, self._settings, self._prefix)
+
+    async def set_mark(self, mark: int) -> None:
+        """Keep the number of a flush."""
+        await write_mark(self._client, self._settings, self._prefix, mark)
 
     async def probe(self) -> None:
         """Return if the server answers."""

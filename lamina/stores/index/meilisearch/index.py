@@ -42,6 +42,7 @@ from lamina.stores.index.ports import STATE_FIELD, ChunkHit
 
 PAGE = 1000
 INSTALLATION = "installation"
+MARK = "mark"
 Asked = Mapping[str, Any]
 # The server does the searches of a call one after the other: a few questions of up to twelve.
 SEARCHES_OF_A_CALL = 64
@@ -320,15 +321,30 @@ class MeilisearchIndex:
 
     async def installation(self) -> str | None:
         """Return the identity of the installation that the prefix belongs to."""
-        try:
-            found = await self._server.ask("get", f"indexes/{self._identities}/documents/{INSTALLATION}")
-        except (DocumentMissing, IndexMissing):
-            return None
-        return str(found[INSTALLATION])
+        found = await self._kept(INSTALLATION)
+        return None if found is None else str(found[INSTALLATION])
 
     async def belong_to(self, installation: str) -> None:
         """Have the prefix belong to an installation from now on; the index of it is made by its first document."""
-        document = {"id": INSTALLATION, INSTALLATION: installation}
+        await self._keep({"id": INSTALLATION, INSTALLATION: installation})
+
+    async def mark(self) -> int:
+        """Return the number of the last flush; 0 if there is none."""
+        found = await self._kept(f"{MARK}-{self._live.uid}")
+        return 0 if found is None else int(found[MARK])
+
+    async def set_mark(self, mark: int) -> None:
+        """Keep the number of a flush."""
+        await self._keep({"id": f"{MARK}-{self._live.uid}", MARK: mark})
+
+    async def _kept(self, id_: str) -> Mapping[str, Any] | None:
+        try:
+            found: Mapping[str, Any] = await self._server.ask("get", f"indexes/{self._identities}/documents/{id_}")
+        except (DocumentMissing, IndexMissing):
+            return None
+        return found
+
+    async def _keep(self, document: Mapping[str, Any]) -> None:
         body = json.dumps(document).encode()
         path = f"indexes/{self._identities}/documents?primaryKey=id"
         task = await self._server.ask("post", path, body, content_type=LINES)

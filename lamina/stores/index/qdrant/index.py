@@ -32,7 +32,7 @@ from lamina.stores.index.qdrant.collections import (
     library_errors,
 )
 from lamina.stores.index.qdrant.filters import DIALECT
-from lamina.stores.index.qdrant.installation import read_installation, write_installation
+from lamina.stores.index.qdrant.installation import read_installation, read_mark, write_installation, write_mark
 
 POINTS_OF_A_CALL = 256
 SCROLL_PAGE = 1000
@@ -147,6 +147,14 @@ class QdrantIndex:
     async def belong_to(self, installation: str) -> None:
         """Have the prefix belong to an installation from now on."""
         await write_installation(self._client, self._settings, installation)
+
+    async def mark(self) -> int:
+        """Return the number of the last flush; 0 if there is none."""
+        return await read_mark(self._client, self._settings, self._name)
+
+    async def set_mark(self, mark: int) -> None:
+        """Keep the number of a flush."""
+        await write_mark(self._client, self._settings, self._name, mark)
 
     async def probe(self) -> None:
         """Return if the server answers."""

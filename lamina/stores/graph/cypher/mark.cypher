@@ -1,0 +1,2 @@
+MATCH (i:Installation {id: 'lamina'})
+RETURN i.mark

@@ -1,0 +1,2 @@
+MERGE (i:Installation {id: 'lamina'})
+SET i.mark = $mark
