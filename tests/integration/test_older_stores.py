@@ -1,0 +1,250 @@
+"""A store that comes back as it was an hour ago is noticed, and gets what it lacks without being asked."""
+
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from redis import Redis
+
+from lamina.core.tiers import ProjectionName
+from lamina.embedded import EmbeddedFalkorDB
+from lamina.errors import Unavailable
+from lamina.models.hashing import HashingModel
+from lamina.projections.audit import audit
+from lamina.projections.lost_data import StoreWatch
+from lamina.projections.ownership import claim_projection
+from lamina.settings.loading import Settings
+from lamina.settings.stores import EmbeddedFalkorDBSettings, FalkorDBServerSettings, QdrantServerSettings
+from lamina.stores.postgres.builds import read_installation, read_mark
+from lamina.stores.postgres.generations import claim_generation
+from lamina.stores.postgres.outbox import Outbox, enqueue_all
+from tests.support.application import Application, running, settings_for
+from tests.support.neo4j_server import Neo4jServer, missing_for_neo4j
+from tests.support.scratch import new_folder
+
+BEFORE, SINCE = "The lighthouse of Brest has a red lamp.", "The ferry to Ouessant leaves at noon."
+GONE = "The tide table hangs in the kitchen."
+
+
+@pytest.fixture
+def falkordb() -> Iterator[EmbeddedFalkorDB]:
+    """A FalkorDB of this test alone, whose files are put back as they were."""
+    with new_folder() as home:
+        server = EmbeddedFalkorDB(home / "graph", EmbeddedFalkorDBSettings())
+        server.start()
+        yield server
+        server.stop()
+
+
+def claim(settings: Settings, url: str, *names: ProjectionName) -> None:
+    generation = claim_generation(url, HashingModel().identity)
+    for name in names:
+        claim_projection(settings, url, name, None if name == "graph" else generation, is_new=False)
+
+
+def watch(app: Application, name: ProjectionName) -> StoreWatch:
+    (parts,) = (parts for parts in app.tiers.values() if name in parts.projections)
+    installation = read_installation(app.url)
+    fill = partial(enqueue_all, app.url, name)
+    return StoreWatch(name, parts.keepers[name], installation, fill, Outbox(app.pool), parts.projections[name].marks)
+
+
+async def remember(app: Application, text: str) -> str:
+    edge = {"subject": text.split()[1], "type": "stands_in", "object": text.rstrip(".").rpartition(" ")[2]}
+    assert (await app.client().post("/v1/graph/edges", json={"edges": [edge]})).is_success
+    note = (await app.client().post("/v1/notes", json={"content": text})).json()
+    await app.indexed()
+    return str(note["id"])
+
+
+async def drift(app: Application, name: ProjectionName) -> int:
+    (parts,) = (parts for parts in app.tiers.values() if name in parts.projections)
+    found = await audit(Outbox(app.pool), name, parts.projections[name], app.tenant)
+    assert found.expected
+    return len(found.ids())
+
+
+async def mended(app: Application, name: ProjectionName) -> tuple[int, list[str]]:
+    """Look after a store as searches do; return how much it differed, and what was said."""
+    watched, said = watch(app, name), []
+    before = await drift(app, name)
+    for _ in range(2):
+        with suppress(Unavailable):
+            await watched.look()
+            continue
+        said.append(watched.reason)
+    await app.indexed()
+    await watched.look()
+    assert not watched.is_filling
+    return before, said
+
+
+async def restored(
+    app: Application, name: ProjectionName, save: Callable[[], object], put_back: Callable[[], object]
+) -> tuple[int, list[str], int]:
+    """Remember, save, remember more and forget, put back what was saved; return drift, what was said, drift after."""
+    await watch(app, name).store.belong_to(read_installation(app.url))
+    await remember(app, BEFORE)
+    gone = await remember(app, GONE)
+    save()
+    await remember(app, SINCE)
+    assert (await app.client().delete(f"/v1/notes/{gone}")).is_success
+    await app.indexed()
+    put_back()
+    before, said = await mended(app, name)
+    return before, said, await drift(app, name)
+
+
+async def test_a_graph_that_comes_back_older_gets_what_it_lacks_and_loses_what_was_deleted(
+    database: str, tmp_path: Path, falkordb: EmbeddedFalkorDB
+) -> None:
+    settings = settings_for(database, tmp_path, graph=FalkorDBServerSettings(url=falkordb.url))
+    kept: dict[bytes, Any] = {}
+    async with running(settings, database, HashingModel(), follow=False) as app:
+        claim(settings, database, "graph")
+        with Redis(unix_socket_path=falkordb.url.removeprefix("unix://")) as client:
+
+            def save() -> None:
+                kept.update({key: client.dump(key) for key in client.keys("*") if b"telemetry" not in key})
+
+            def put_back() -> None:
+                client.flushall()
+                for key, value in kept.items():
+                    client.restore(key, 0, value)
+
+            before, said, after = await restored(app, "graph", save, put_back)
+
+    is_noticed(before, said, after)
+
+
+def is_noticed(before: int, said: list[str], after: int) -> None:
+    assert before > 0
+    assert said
+    assert all("came back older" in words for words in said)
+    assert after == 0
+
+
+async def test_a_graph_on_neo4j_whose_data_folder_is_put_back_gets_what_it_lacks(database: str, tmp_path: Path) -> None:
+    if missing := missing_for_neo4j():
+        pytest.skip(missing)
+    with new_folder() as home, new_folder() as backup:
+        server = Neo4jServer(home)
+        try:
+            server.start()
+            settings = settings_for(database, tmp_path, graph=server.settings)
+            async with running(settings, database, HashingModel(), follow=False) as app:
+                claim(settings, database, "graph")
+
+                def save() -> None:
+                    server.kill()
+                    shutil.copytree(home / "data", backup / "data")
+                    server.start()
+
+                def put_back() -> None:
+                    server.kill()
+                    shutil.rmtree(home / "data")
+                    shutil.copytree(backup / "data", home / "data")
+                    server.start()
+
+                is_noticed(*await restored(app, "graph", save, put_back))
+        finally:
+            server.kill()
+
+
+@pytest.mark.parametrize("kind", ["edge", "qdrant"])
+async def test_indexes_in_this_process_whose_folder_is_put_back_get_what_they_lack(
+    database: str, tmp_path: Path, kind: str
+) -> None:
+    on_qdrant = {name: QdrantServerSettings(url=str(tmp_path / "qdrant")) for name in ("hybrid", "vectors")}
+    settings = settings_for(database, tmp_path, **(on_qdrant if kind == "qdrant" else {}))
+    folder = tmp_path / kind
+
+    async with running(settings, database, HashingModel(), follow=False) as app:
+        claim(settings, database, "notes")
+        await watch(app, "notes").store.belong_to(read_installation(app.url))
+        await remember(app, BEFORE)
+        gone = await remember(app, GONE)
+    shutil.copytree(folder, tmp_path / "backup")
+    async with running(settings, database, HashingModel(), follow=False) as app:
+        await remember(app, SINCE)
+        assert (await app.client().delete(f"/v1/notes/{gone}")).is_success
+        await app.indexed()
+    shutil.rmtree(folder)
+    shutil.copytree(tmp_path / "backup", folder)
+
+    async with running(settings, database, HashingModel(), follow=False) as app:
+        before, said = await mended(app, "notes")
+        is_noticed(before, said, await drift(app, "notes"))
+
+
+async def test_changes_that_come_first_notice_it_and_searches_are_told(
+    database: str, tmp_path: Path, falkordb: EmbeddedFalkorDB
+) -> None:
+    settings = settings_for(database, tmp_path, graph=FalkorDBServerSettings(url=falkordb.url))
+    async with running(settings, database, HashingModel(), follow=False) as app:
+        claim(settings, database, "graph")
+        watched = watch(app, "graph")
+        await watched.store.belong_to(read_installation(app.url))
+        await remember(app, BEFORE)
+        keeper: Any = app.tiers["graph"].keepers["graph"]
+        applied = await keeper.mark()
+        await keeper.set_mark(applied - 1)
+
+        await remember(app, SINCE)
+        is_filling, said = watched.is_filling, watched.reason
+        await app.indexed()
+        await watched.look()
+
+        assert (is_filling, watched.is_filling) == (True, False)
+        assert "came back older" in said
+        assert await keeper.mark() == await read_mark(app.pool, "graph")
+        assert await drift(app, "graph") == 0
+
+
+async def test_a_store_that_takes_no_changes_keeps_its_mark_and_takes_them_when_there_is_room_again(
+    database: str, tmp_path: Path, falkordb: EmbeddedFalkorDB
+) -> None:
+    settings = settings_for(database, tmp_path, graph=FalkorDBServerSettings(url=falkordb.url))
+    async with running(settings, database, HashingModel(), follow=False) as app:
+        claim(settings, database, "graph")
+        await watch(app, "graph").store.belong_to(read_installation(app.url))
+        await remember(app, BEFORE)
+        with Redis(unix_socket_path=falkordb.url.removeprefix("unix://")) as client:
+            # As of a full disk: what is there is read, what is new is refused.
+            client.config_set("maxmemory", "1")
+            with pytest.raises(Unavailable):
+                await remember(app, SINCE)
+            found = (await app.client().post("/v1/search", json={"query": "lighthouse", "tiers": ["graph"]})).json()
+            pending = (await Outbox(app.pool).lag())["graph"].pending
+            client.config_set("maxmemory", "0")
+        await app.indexed()
+        await watch(app, "graph").look()
+
+        assert found["degraded"] == []
+        assert pending > 0
+        assert await drift(app, "graph") == 0
+        assert (await Outbox(app.pool).lag())["graph"].pending == 0
+
+
+@pytest.mark.parametrize("ahead", [0, 1])
+async def test_a_crash_between_the_two_numbers_of_a_flush_is_no_restore(
+    database: str, tmp_path: Path, falkordb: EmbeddedFalkorDB, ahead: int
+) -> None:
+    settings = settings_for(database, tmp_path, graph=FalkorDBServerSettings(url=falkordb.url))
+    async with running(settings, database, HashingModel(), follow=False) as app:
+        claim(settings, database, "graph")
+        watched = watch(app, "graph")
+        await watched.store.belong_to(read_installation(app.url))
+        await remember(app, BEFORE)
+        keeper: Any = app.tiers["graph"].keepers["graph"]
+        await keeper.set_mark(await keeper.mark() + ahead)
+
+        await watched.look()
+        await remember(app, SINCE)
+        await watched.look()
+
+        assert not watched.is_filling
