@@ -152,11 +152,11 @@ def _routes() -> Sequence[BaseRoute]:
 class _Application(FastAPI):
     def openapi(self) -> dict[str, Any]:
         """Return the OpenAPI document."""
-        return _document()
+        return document()
 
 
 @cache
-def _document() -> dict[str, Any]:
+def document() -> dict[str, Any]:
     """Return the OpenAPI document, in which errors stand under the media type that they have."""
     document = get_openapi(title=_TITLE, version=__version__, description=_DESCRIPTION, routes=_routes())
     for calls in document["paths"].values():
@@ -172,7 +172,7 @@ async def _answer_document(request: Request) -> Response:  # noqa: ARG001 - Star
 @cache
 def _document_json() -> bytes:
     """Return the OpenAPI document as JSON; everybody may ask for it, so that it is written once."""
-    return json.dumps(_document(), ensure_ascii=False, separators=(",", ":")).encode()
+    return json.dumps(document(), ensure_ascii=False, separators=(",", ":")).encode()
 
 
 def _problems(*codes: int) -> dict[int | str, dict[str, Any]]:

@@ -8,7 +8,8 @@ from fastapi import APIRouter
 from deployments.access import ALL_AGENTS, ALL_USERS, Access
 from deployments.guard import allow
 from deployments.json_bodies import JsonRoute
-from deployments.routes.dependencies import PageLimit, PageOffset, PlaceDep
+from deployments.routes.dependencies import PlaceDep
+from deployments.routes.paging import ById
 from deployments.services import PrincipalDep, ServicesDep
 from lamina.api.archives import ArchivedNoteOut, ArchivedNotesOut, RestoredNoteOut, RestoredOut, RestoreIn
 from lamina.core.memories import RestoreStatus
@@ -27,13 +28,13 @@ async def list_archived(
     services: ServicesDep,
     principal: PrincipalDep,
     place: PlaceDep,
-    limit: PageLimit = 100,
-    offset: PageOffset = 0,
+    listing: ById,
 ) -> ArchivedNotesOut:
     """List the archived notes of a namespace by id and file; their content is in the files alone."""
     scope = Scope(principal.tenant, place.workspace, place.namespace)
-    found = await services.archives.catalog.page(scope, limit=limit, offset=offset)
-    return ArchivedNotesOut(notes=[ArchivedNoteOut.from_attributes(entry) for entry in found])
+    found = await services.archives.catalog.page(scope, listing.page)
+    notes, following = listing.cut(found, lambda one: (one.id,))
+    return ArchivedNotesOut(notes=[ArchivedNoteOut.from_attributes(entry) for entry in notes], next_cursor=following)
 
 
 @router.post("/restore")

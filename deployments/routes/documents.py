@@ -21,12 +21,11 @@ from deployments.routes.dependencies import (
     IfMatch,
     IfMatchDep,
     IfNoneMatch,
-    PageLimit,
-    PageOffset,
     ScopeDep,
     WriteKey,
     WriteKeyDep,
 )
+from deployments.routes.paging import ByPosition, ByTime
 from deployments.services import PrincipalDep, Services, ServicesDep
 from deployments.write_metrics import measured_write
 from lamina.api.documents import (
@@ -230,20 +229,21 @@ async def list_documents(
     services: ServicesDep,
     principal: PrincipalDep,
     ids: ScopeDep,
+    listing: ByTime,
     key: Annotated[Id | None, Query(description="Only the one that you named so.")] = None,
     tag: Annotated[Tags | None, Query(description="Only documents with all of these tags.")] = None,
     since: Annotated[Moment | None, Query(description="Only events at or after this time.")] = None,
     until: Annotated[Moment | None, Query(description="Only events before this time.")] = None,
-    limit: PageLimit = 100,
-    offset: PageOffset = 0,
 ) -> DocumentsOut:
     """List the documents of a scope, the latest event first."""
     filters = clean_filters(Filters(tuple(tag or ()), since, until, 0.0))
     clean_key = None if key is None else clean_id(key, "key")
     scope = ids.scope(principal.tenant)
-    found = await services.documents.reads.page(scope, filters, clean_key, limit=limit, offset=offset)
+    found = await services.documents.reads.page(scope, filters, clean_key, listing.page)
+    documents, following = listing.cut(found, lambda one: (one.event_at, one.id))
     return DocumentsOut(
-        documents=[DocumentOut.from_attributes(document, occurred_at=document.event_at) for document in found]
+        documents=[DocumentOut.from_attributes(document, occurred_at=document.event_at) for document in documents],
+        next_cursor=following,
     )
 
 
@@ -269,12 +269,12 @@ async def list_passages(
     id: UUID,
     services: ServicesDep,
     principal: PrincipalDep,
-    limit: PageLimit = 100,
-    offset: PageOffset = 0,
+    listing: ByPosition,
 ) -> PassagesOut:
     """Return a document's passages in order."""
-    found = await services.documents.reads.passages(principal.tenant, id, limit=limit, offset=offset)
-    return PassagesOut(passages=[PassageOut.from_attributes(passage) for passage in found])
+    found = await services.documents.reads.passages(principal.tenant, id, listing.page)
+    passages, following = listing.cut(found, lambda one: (one.position,))
+    return PassagesOut(passages=[PassageOut.from_attributes(one) for one in passages], next_cursor=following)
 
 
 @router.delete(

@@ -11,7 +11,8 @@ from deployments.access import MEMORIES, OWN_MEMORIES, Access
 from deployments.bodies import body_of
 from deployments.guard import allow
 from deployments.json_bodies import JsonRoute
-from deployments.routes.dependencies import PRECONDITION_FAILED, IfMatch, IfNoneMatch, PageLimit
+from deployments.routes.dependencies import PRECONDITION_FAILED, IfMatch, IfNoneMatch
+from deployments.routes.paging import Listing, paged
 from deployments.services import PrincipalDep, ServicesDep
 from deployments.write_metrics import measured_write
 from lamina.api.fields import Id
@@ -89,21 +90,19 @@ async def list_files(
     services: ServicesDep,
     principal: PrincipalDep,
     ids: FileScopeDep,
+    listing: Annotated[Listing, paged(str)],
     prefix: Annotated[FilePrefix, Query(description="Beginning of their paths, such as `docs/`.")] = "",
     mirror: Annotated[
         str | None, Query(max_length=MAX_MIRROR_CHARS, description="Only files that mirror this folder.")
     ] = None,
-    cursor: Annotated[FilePrefix | None, Query(description="Where the page before ended.")] = None,
-    limit: PageLimit = 100,
 ) -> FilesOut:
     """List the files of a workspace by the order of their paths, without their texts."""
-    after = None if cursor is None else clean(cursor, "cursor")
     begin = composed(clean(prefix, "prefix"))
     wanted = None if mirror is None else clean(mirror, "mirror")
     scope = ids.scope(principal.tenant)
-    found = await services.files.reads.page(scope, begin, after=after, limit=limit + 1, mirror=wanted)
-    page = found[:limit]
-    return FilesOut(files=[_out(file) for file in page], next_cursor=page[-1].path if len(found) > limit else None)
+    found = await services.files.reads.page(scope, begin, listing.page, mirror=wanted)
+    files, following = listing.cut(found, lambda file: (file.path,))
+    return FilesOut(files=[_out(file) for file in files], next_cursor=following)
 
 
 @router.get("/{path:path}", response_model=FileOut, responses=_UNCHANGED)

@@ -5,11 +5,13 @@ from typing import Annotated
 from uuid import UUID
 
 from fastapi import APIRouter, Query
+from pydantic import AwareDatetime
 
 from deployments.access import EVERYWHERE, WHOLE_PLACE, Access
 from deployments.guard import allow
 from deployments.json_bodies import JsonRoute
 from deployments.routes.dependencies import WriteKeyDep
+from deployments.routes.paging import Listing, paged
 from deployments.services import PrincipalDep, ServicesDep
 from lamina.api.fields import Id
 from lamina.api.jobs import JobIn, RunOut, RunsOut, ScheduledOut, ScheduleOut
@@ -28,7 +30,6 @@ from lamina.wiring.stores import utc_now
 router = APIRouter(prefix="/v1", tags=["operations"], route_class=JsonRoute)
 BY_API = "api"
 MOST_OPEN = 50
-Limit = Annotated[int, Query(ge=1, le=200, description="Most runs.")]
 
 
 @router.post("/jobs", status_code=HTTPStatus.ACCEPTED)
@@ -51,16 +52,20 @@ async def order(body: JobIn, services: ServicesDep, principal: PrincipalDep, wri
 async def list_runs(
     services: ServicesDep,
     principal: PrincipalDep,
+    listing: Annotated[Listing, paged(AwareDatetime, UUID, default=20, most=200)],
     job: Annotated[JobName | None, Query(description="Only this job's.")] = None,
     workspace: Annotated[Id | None, Query(description="Only those on this workspace, or a part of it.")] = None,
     namespace: Annotated[Id | None, Query(description="Only those on this namespace.")] = None,
-    limit: Limit = 20,
 ) -> RunsOut:
     """List the latest runs on the key's tenant. Needs an admin's key."""
     project = None if workspace is None else clean_id(workspace, "workspace")
     part = None if namespace is None else clean_id(namespace, "namespace")
-    runs = await services.runs.latest(job, principal.tenant, workspace=project, namespace=part, limit=limit)
-    return RunsOut(runs=[_run_out(run) for run in runs])
+    after, limit = listing.page.after or None, listing.page.limit + 1
+    found = await services.runs.latest(
+        job, principal.tenant, workspace=project, namespace=part, limit=limit, after=after
+    )
+    runs, following = listing.cut(found, lambda run: (run.created_at, run.id))
+    return RunsOut(runs=[_run_out(run) for run in runs], next_cursor=following)
 
 
 @router.get("/jobs/schedule")

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Query
 from deployments.access import EVERYWHERE, Access
 from deployments.guard import allow
 from deployments.json_bodies import JsonRoute
-from deployments.routes.dependencies import PageLimit, PageOffset
+from deployments.routes.paging import ByTime
 from deployments.services import PrincipalDep, ServicesDep
 from lamina.api.keys import KeyIn, KeyOut, KeysOut, SecretOut
 from lamina.core.principals import Verb, new_principal
@@ -35,12 +35,11 @@ async def make_key(body: KeyIn, services: ServicesDep, principal: PrincipalDep) 
 
 @router.get("")
 @allow(Access(Verb.KEYS, EVERYWHERE))
-async def list_keys(
-    services: ServicesDep, principal: PrincipalDep, limit: PageLimit = 100, offset: PageOffset = 0
-) -> KeysOut:
+async def list_keys(services: ServicesDep, principal: PrincipalDep, listing: ByTime) -> KeysOut:
     """List the tenant's keys within the bounds of the asking one, the oldest first. Needs an admin's key."""
-    found = await services.reads.keys.page(principal, limit=limit, offset=offset)
-    return KeysOut(keys=[KeyOut.from_info(info, utc_now()) for info in found])
+    found = await services.reads.keys.page(principal, listing.page)
+    keys, following = listing.cut(found, lambda one: (one.created_at, one.id))
+    return KeysOut(keys=[KeyOut.from_info(info, utc_now()) for info in keys], next_cursor=following)
 
 
 @router.get("/{id}")

@@ -11,14 +11,8 @@ from deployments.bodies import body_of
 from deployments.guard import allow
 from deployments.json_bodies import JsonRoute
 from deployments.routes.batches import read_batch
-from deployments.routes.dependencies import (
-    PRECONDITION_FAILED,
-    IfMatchDep,
-    PageLimit,
-    PageOffset,
-    ScopeDep,
-    WriteKeyDep,
-)
+from deployments.routes.dependencies import PRECONDITION_FAILED, IfMatchDep, ScopeDep, WriteKeyDep
+from deployments.routes.paging import ByTime
 from deployments.services import PrincipalDep, ServicesDep
 from deployments.write_metrics import measured_write
 from lamina.api.batches import BatchItem, BatchOut
@@ -104,18 +98,18 @@ async def list_notes(
     services: ServicesDep,
     principal: PrincipalDep,
     ids: ScopeDep,
+    listing: ByTime,
     category: Annotated[Category | None, Query(description="Only this category.")] = None,
     tag: Annotated[Tags | None, Query(description="Only notes with all of these tags.")] = None,
     since: Annotated[Moment | None, Query(description="Only events at or after this time.")] = None,
     until: Annotated[Moment | None, Query(description="Only events before this time.")] = None,
-    limit: PageLimit = 100,
-    offset: PageOffset = 0,
 ) -> NotesOut:
     """List the notes of a scope, the latest event first."""
     filters = clean_filters(Filters(tuple(tag or ()), since, until, 0.0))
     scope = ids.scope(principal.tenant)
-    found = await services.reads.notes.page(scope, filters, category, limit=limit, offset=offset)
-    return NotesOut(notes=[NoteOut.from_stored(note) for note in found])
+    found = await services.reads.notes.page(scope, filters, category, listing.page)
+    notes, following = listing.cut(found, lambda one: (one.note.event_at, one.id))
+    return NotesOut(notes=[NoteOut.from_stored(note) for note in notes], next_cursor=following)
 
 
 @router.get("/{id}", tags=["read"])

@@ -1,5 +1,6 @@
 """Procedures: store them, match them with a situation, report their outcomes."""
 
+from collections.abc import Sequence
 from http import HTTPStatus
 from typing import Annotated, Any
 from uuid import UUID
@@ -11,12 +12,8 @@ from deployments.bodies import body_of
 from deployments.guard import allow
 from deployments.json_bodies import JsonRoute
 from deployments.routes.batches import read_batch
-from deployments.routes.dependencies import (
-    PageLimit,
-    PageOffset,
-    ScopeDep,
-    WriteKeyDep,
-)
+from deployments.routes.dependencies import ScopeDep, WriteKeyDep
+from deployments.routes.paging import ByTime, Listing
 from deployments.services import PrincipalDep, ServicesDep
 from lamina.api.batches import BatchItem, BatchOut
 from lamina.api.fields import Tags
@@ -39,7 +36,7 @@ from lamina.api.procedures import (
 )
 from lamina.api.turns import AgentTurnOut, AgentTurnsOut
 from lamina.core.principals import Verb
-from lamina.core.procedures import Procedure, ProcedureState, clean_procedure
+from lamina.core.procedures import Procedure, ProcedureState, StoredProcedure, clean_procedure
 from lamina.core.queries import Filters, SearchRequest, clean_filters
 from lamina.core.scope import Scope
 from lamina.stores.postgres.owners import OwnedKind
@@ -98,15 +95,14 @@ async def list_procedures(
     services: ServicesDep,
     principal: PrincipalDep,
     ids: ScopeDep,
+    listing: ByTime,
     tag: Annotated[Tags | None, Query(description="Only procedures with all of these tags.")] = None,
-    limit: PageLimit = 100,
-    offset: PageOffset = 0,
 ) -> ProceduresOut:
     """List the active procedures of a workspace, the latest first."""
     filters = clean_filters(Filters(tuple(tag or ()), min_confidence=0.0))
     scope = ids.scope(principal.tenant)
-    found = await services.procedures.reads.page(scope, filters, limit=limit, offset=offset)
-    return ProceduresOut(procedures=[ProcedureOut.from_stored(item) for item in found])
+    found = await services.procedures.reads.page(scope, filters, listing.page)
+    return _procedures(listing, found)
 
 
 @router.post("/match", openapi_extra=body_of(mib=2))
@@ -139,13 +135,12 @@ async def list_learnt_procedures(
     services: ServicesDep,
     principal: PrincipalDep,
     ids: ScopeDep,
+    listing: ByTime,
     state: Annotated[ProcedureState, Query(description="proposed, active or dropped.")] = ProcedureState.PROPOSED,
-    limit: PageLimit = 100,
-    offset: PageOffset = 0,
 ) -> ProceduresOut:
     """List the procedures that runs of agents taught, of all users of a workspace, the latest first."""
-    found = await services.procedures.reads.learnt(ids.scope(principal.tenant), state, limit=limit, offset=offset)
-    return ProceduresOut(procedures=[ProcedureOut.from_stored(item) for item in found])
+    found = await services.procedures.reads.learnt(ids.scope(principal.tenant), state, listing.page)
+    return _procedures(listing, found)
 
 
 @router.put("/{id}/state")
@@ -162,13 +157,13 @@ async def list_evidence(
     id: UUID,
     services: ServicesDep,
     principal: PrincipalDep,
-    limit: PageLimit = 100,
-    offset: PageOffset = 0,
+    listing: ByTime,
 ) -> AgentTurnsOut:
     """List the turns that ended the runs which taught a procedure, the latest first."""
     await services.procedures.reads.get(principal.tenant, id)
-    found = await services.reads.agent_turns.evidence(principal.tenant, id, limit=limit, offset=offset)
-    return AgentTurnsOut(turns=[AgentTurnOut.from_attributes(item) for item in found])
+    found = await services.reads.agent_turns.evidence(principal.tenant, id, listing.page)
+    turns, following = listing.cut(found, lambda one: (one.recorded_at, one.id))
+    return AgentTurnsOut(turns=[AgentTurnOut.from_attributes(item) for item in turns], next_cursor=following)
 
 
 @router.get("/{id}")
@@ -224,9 +219,15 @@ async def list_outcomes(
     id: UUID,
     services: ServicesDep,
     principal: PrincipalDep,
-    limit: PageLimit = 100,
-    offset: PageOffset = 0,
+    listing: ByTime,
 ) -> OutcomesOut:
     """List the outcomes of a procedure, the latest first."""
-    found = await services.procedures.reads.outcomes(principal.tenant, id, limit=limit, offset=offset)
-    return OutcomesOut(outcomes=[OutcomeOut.from_attributes(item, item.outcome) for item in found])
+    found = await services.procedures.reads.outcomes(principal.tenant, id, listing.page)
+    outcomes, following = listing.cut(found, lambda one: (one.reported_at, one.id))
+    shown = [OutcomeOut.from_attributes(item, item.outcome) for item in outcomes]
+    return OutcomesOut(outcomes=shown, next_cursor=following)
+
+
+def _procedures(listing: Listing, found: Sequence[StoredProcedure]) -> ProceduresOut:
+    procedures, following = listing.cut(found, lambda one: (one.created_at, one.id))
+    return ProceduresOut(procedures=[ProcedureOut.from_stored(item) for item in procedures], next_cursor=following)

@@ -2,13 +2,14 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter
 
 from deployments.access import MEMORIES, OWN_MEMORIES, Access
 from deployments.bodies import body_of
 from deployments.guard import allow
 from deployments.json_bodies import JsonRoute
 from deployments.routes.dependencies import ScopeDep
+from deployments.routes.paging import Listing, paged
 from deployments.services import PrincipalDep, ServicesDep
 from lamina.api.profiles import ProfileOut, ProfilePatch, ProfileRevert, ProfileVersionOut, ProfileVersionsOut
 from lamina.core.principals import ScopeField, Verb
@@ -42,14 +43,16 @@ async def list_versions(
     services: ServicesDep,
     principal: PrincipalDep,
     ids: ScopeDep,
-    limit: Annotated[int, Query(ge=1, le=1000, description="Most versions.")] = 20,
+    listing: Annotated[Listing, paged(int, default=20)],
 ) -> ProfileVersionsOut:
     """Return the earlier states of a user's profile, the latest first."""
     scope = ids.scope(principal.tenant)
     if scope.user is None:
         raise InvalidInput("user", "is missing; a profile belongs to a user")
-    found = await services.reads.profiles.versions(scope, limit)
-    return ProfileVersionsOut(versions=[ProfileVersionOut.from_attributes(item) for item in found])
+    found = await services.reads.profiles.versions(scope, listing.page)
+    versions, following = listing.cut(found, lambda one: (one.version,))
+    shown = [ProfileVersionOut.from_attributes(item) for item in versions]
+    return ProfileVersionsOut(versions=shown, next_cursor=following)
 
 
 @router.post("/revert", tags=["write"], openapi_extra=body_of(mib=1))

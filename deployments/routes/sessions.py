@@ -9,7 +9,8 @@ from fastapi import APIRouter, Path, Query
 from deployments.access import ALL_USERS, MEMORIES, OWN_MEMORIES, Access
 from deployments.guard import allow
 from deployments.json_bodies import JsonRoute
-from deployments.routes.dependencies import PageLimit, PageOffset, ScopeDep
+from deployments.routes.dependencies import ScopeDep
+from deployments.routes.paging import Listing, paged
 from deployments.services import PrincipalDep, ServicesDep
 from lamina.api.fields import Id
 from lamina.api.sessions import ForecastOut, HistoryOut, SessionMessageOut
@@ -30,16 +31,15 @@ async def session_messages(
     services: ServicesDep,
     principal: PrincipalDep,
     ids: ScopeDep,
-    limit: PageLimit = 100,
-    offset: PageOffset = 0,
+    listing: Annotated[Listing, paged(int, bool, UUID, can_skip=True)],
     include_compacted: Annotated[bool, Query(description="Also those that a summary stands for.")] = False,
 ) -> HistoryOut:
     """Return a session's messages in order."""
     scope = ids.scope(principal.tenant).narrowed(session=session)
-    found = await services.reads.messages.history(
-        scope, limit=limit, offset=offset, include_compacted=include_compacted
-    )
-    return HistoryOut(messages=[SessionMessageOut.from_attributes(item, item.message) for item in found])
+    found = await services.reads.messages.history(scope, listing.page, include_compacted=include_compacted)
+    shown, following = listing.cut(found, lambda one: (one.position, one.is_summary, one.id))
+    out = [SessionMessageOut.from_attributes(item, item.message) for item in shown]
+    return HistoryOut(messages=out, next_cursor=following)
 
 
 @messages.delete("/{id}", tags=["write"], status_code=HTTPStatus.NO_CONTENT)

@@ -8,7 +8,8 @@ from fastapi import APIRouter
 from deployments.access import ALL_NAMESPACES, WHOLE_PLACE, Access
 from deployments.guard import allow
 from deployments.json_bodies import JsonRoute
-from deployments.routes.dependencies import PageLimit, PageOffset, WorkspaceDep, WriteKeyDep
+from deployments.routes.dependencies import WorkspaceDep, WriteKeyDep
+from deployments.routes.paging import ByTime
 from deployments.services import PrincipalDep, ServicesDep
 from lamina.api.shares import ShareIn, ShareOut, SharesOut
 from lamina.core.memories import new_id
@@ -42,13 +43,13 @@ async def list_shares(
     services: ServicesDep,
     principal: PrincipalDep,
     whose: WorkspaceDep,
-    limit: PageLimit = 100,
-    offset: PageOffset = 0,
+    listing: ByTime,
 ) -> SharesOut:
     """List the shares of a workspace in both directions, the latest first."""
     workspace = clean_id(whose.workspace, "workspace")
-    found = await services.shares.page(principal.tenant, workspace, limit=limit, offset=offset)
-    return SharesOut.from_shares(found, workspace, utc_now())
+    found = await services.shares.page(principal.tenant, workspace, listing.page)
+    shares, following = listing.cut(found, lambda one: (one.created_at, one.id))
+    return SharesOut.from_shares(shares, workspace, utc_now(), following)
 
 
 @router.delete("/shares/{id}", status_code=HTTPStatus.NO_CONTENT)

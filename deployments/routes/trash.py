@@ -8,7 +8,8 @@ from fastapi import APIRouter
 from deployments.access import MEMORIES, OWN_MEMORIES, Access
 from deployments.guard import allow
 from deployments.json_bodies import JsonRoute
-from deployments.routes.dependencies import PageLimit, PageOffset, ScopeDep
+from deployments.routes.dependencies import ScopeDep
+from deployments.routes.paging import ByTime
 from deployments.services import PrincipalDep, Services, ServicesDep
 from lamina.api.trash import DiscardedOut, TrashOut
 from lamina.core.principals import Verb
@@ -19,12 +20,11 @@ router = APIRouter(prefix="/v1/trash", tags=["write"], route_class=JsonRoute)
 
 @router.get("")
 @allow(Access(Verb.READ, MEMORIES))
-async def list_trash(
-    services: ServicesDep, principal: PrincipalDep, ids: ScopeDep, limit: PageLimit = 100, offset: PageOffset = 0
-) -> TrashOut:
+async def list_trash(services: ServicesDep, principal: PrincipalDep, ids: ScopeDep, listing: ByTime) -> TrashOut:
     """List the deleted memories of a scope that can be brought back, the last first."""
-    found = await services.restorer.page(ids.scope(principal.tenant), limit=limit, offset=offset)
-    return TrashOut.from_entries(found, _kept(services))
+    found = await services.restorer.page(ids.scope(principal.tenant), listing.page)
+    entries, following = listing.cut(found, lambda one: (one.deleted_at, one.id))
+    return TrashOut.from_entries(entries, _kept(services), following)
 
 
 @router.post("/{id}/restore")

@@ -9,7 +9,8 @@ from deployments.access import MEMORIES, OWN_MEMORIES, WHOLE_WORKSPACE, Access
 from deployments.bodies import body_of
 from deployments.guard import allow
 from deployments.json_bodies import JsonRoute
-from deployments.routes.dependencies import PageLimit, PageOffset, ScopeDep, WriteKeyDep
+from deployments.routes.dependencies import ScopeDep, WriteKeyDep
+from deployments.routes.paging import ByTime
 from deployments.services import PrincipalDep, ServicesDep
 from deployments.write_metrics import measure_work, measured_write
 from lamina.api.fields import Id
@@ -53,14 +54,14 @@ async def list_turns(
     services: ServicesDep,
     principal: PrincipalDep,
     ids: ScopeDep,
+    listing: ByTime,
     session: Annotated[Id | None, Query(description="Conversation. Default: all of them.")] = None,
-    limit: PageLimit = 100,
-    offset: PageOffset = 0,
 ) -> AgentTurnsOut:
     """List turns with tool calls, usage or an outcome, the latest first; of an agent, if one is named."""
     scope = ids.scope(principal.tenant).narrowed(session=session)
-    found = await services.reads.agent_turns.page(scope, limit=limit, offset=offset)
-    return AgentTurnsOut(turns=[AgentTurnOut.from_attributes(item) for item in found])
+    found = await services.reads.agent_turns.page(scope, listing.page)
+    turns, following = listing.cut(found, lambda one: (one.recorded_at, one.id))
+    return AgentTurnsOut(turns=[AgentTurnOut.from_attributes(item) for item in turns], next_cursor=following)
 
 
 @router.get("/turns/usage")

@@ -5,10 +5,12 @@ from typing import Annotated
 from uuid import UUID
 
 from fastapi import APIRouter, Query, Response
+from pydantic import AwareDatetime
 
 from deployments.access import EVERYWHERE, WHOLE_USER, Access
 from deployments.guard import allow
 from deployments.json_bodies import JsonRoute
+from deployments.routes.paging import Listing, paged
 from deployments.services import PrincipalDep, ServicesDep
 from lamina.api.fields import Id
 from lamina.api.users import ErasureOut, ErasuresOut, ReceiptKeyOut, ReceiptKeysOut
@@ -18,7 +20,6 @@ from lamina.text.hygiene import clean_id
 
 router = APIRouter(prefix="/v1", tags=["operations"], route_class=JsonRoute)
 LOOK_AGAIN_S = 2
-Limit = Annotated[int, Query(ge=1, le=200, description="Most erasures.")]
 
 
 @router.delete("/users", responses={HTTPStatus.ACCEPTED: {"model": ErasureOut, "description": "It goes on."}})
@@ -47,13 +48,14 @@ async def erase_user(
 async def list_erasures(
     services: ServicesDep,
     principal: PrincipalDep,
+    listing: Annotated[Listing, paged(AwareDatetime, UUID, default=20, most=200)],
     user: Annotated[Id | None, Query(description="Only this user's.")] = None,
-    limit: Limit = 20,
 ) -> ErasuresOut:
     """List the latest erasures of the key's tenant. Needs an admin's key."""
     whose = None if user is None else clean_id(user, "user")
-    found = await services.erasures.latest(principal.tenant, limit, whose)
-    return ErasuresOut(erasures=[ErasureOut.from_erasure(erasure) for erasure in found])
+    found = await services.erasures.latest(principal.tenant, listing.page, whose)
+    erasures, following = listing.cut(found, lambda one: (one.requested_at, one.id))
+    return ErasuresOut(erasures=[ErasureOut.from_erasure(erasure) for erasure in erasures], next_cursor=following)
 
 
 @router.get("/erasures/keys")

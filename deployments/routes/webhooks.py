@@ -1,16 +1,19 @@
 """Webhooks: addresses that events are sent to, their secrets and their dead letters."""
 
 import secrets
+from dataclasses import replace
 from datetime import timedelta
 from http import HTTPStatus
 from typing import Annotated
 from uuid import UUID
 
 from fastapi import APIRouter, Query
+from pydantic import AwareDatetime
 
 from deployments.access import WHOLE_WORKSPACE, Access
 from deployments.guard import allow
 from deployments.json_bodies import JsonRoute
+from deployments.routes.paging import Listing, paged
 from deployments.services import PrincipalDep, ServicesDep
 from lamina.api.fields import Id
 from lamina.api.webhooks import (
@@ -60,12 +63,14 @@ async def make_webhook(body: WebhookIn, services: ServicesDep, principal: Princi
 async def list_webhooks(
     services: ServicesDep,
     principal: PrincipalDep,
+    listing: Annotated[Listing, paged(AwareDatetime, UUID)],
     workspace: Annotated[Id | None, Query(description="Only this project's.")] = None,
 ) -> WebhooksOut:
     """List the tenant's webhooks, the oldest first. Needs an admin's key."""
     project = None if workspace is None else clean_id(workspace, "workspace")
-    found = await services.events.webhooks.page(principal.tenant, project)
-    return WebhooksOut(webhooks=[WebhookOut.from_webhook(one) for one in found])
+    found = await services.events.webhooks.page(principal.tenant, listing.page, project)
+    webhooks, following = listing.cut(found, lambda one: (one.created_at, one.id))
+    return WebhooksOut(webhooks=[WebhookOut.from_webhook(one) for one in webhooks], next_cursor=following)
 
 
 @router.get("/{id}")
@@ -98,13 +103,17 @@ async def list_dead_letters(
     id: UUID,
     services: ServicesDep,
     principal: PrincipalDep,
-    after: Annotated[int, Query(ge=0, le=NEWEST, description="`next` of the page before.")] = 0,
-    limit: Annotated[int, Query(ge=1, le=1000, description="Most dead letters.")] = 100,
+    listing: Annotated[Listing, paged(int)],
+    after: Annotated[
+        int, Query(ge=0, le=NEWEST, deprecated=True, description="`next` of the page before; as `cursor`.")
+    ] = 0,
 ) -> DeadLettersOut:
     """List the events that a webhook did not take. Needs an admin's key."""
     await services.events.webhooks.get(principal.tenant, id)
-    letters = await services.events.webhooks.dead_letters(principal.tenant, id, after=after, limit=limit)
-    return DeadLettersOut.from_letters(letters, limit)
+    page = listing.page if listing.page.after else replace(listing.page, after=(after,))
+    found = await services.events.webhooks.dead_letters(principal.tenant, id, page)
+    letters, following = listing.cut(found, lambda one: (one.position,))
+    return DeadLettersOut.from_letters(letters, following)
 
 
 @router.post("/{id}/dead-letters/retry")

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from pydantic import BaseModel, Field
 
-from lamina.api.fields import Output, Strict
+from lamina.api.fields import Output, PageOut, Strict
 from lamina.core.memories import RestoreStatus
 
 MAX_RESTORED = 1000
@@ -21,7 +21,7 @@ class ArchivedNoteOut(Output):
     archived_at: datetime = Field(description="When it was archived, UTC.")
 
 
-class ArchivedNotesOut(BaseModel):
+class ArchivedNotesOut(PageOut):
     """A page of archived notes."""
 
     notes: list[ArchivedNoteOut] = Field(description="In the order of their ids.")

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from pydantic import BaseModel, Field
 
-from lamina.api.fields import ABSENT, Id, MediaType, Moment, Output, SourceName, Strict, Tags, Title
+from lamina.api.fields import ABSENT, Id, MediaType, Moment, Output, PageOut, SourceName, Strict, Tags, Title
 from lamina.api.scope import ScopeIn
 from lamina.core.documents import DEFAULT_MEDIA_TYPE, Upload
 from lamina.errors import InvalidInput
@@ -134,7 +134,7 @@ class DocumentOut(Output):
     updated_at: datetime = Field(description="When it was last replaced, UTC.")
 
 
-class DocumentsOut(BaseModel):
+class DocumentsOut(PageOut):
     """A page of documents."""
 
     documents: list[DocumentOut] = Field(description="The latest event first, without their text.")
@@ -152,7 +152,7 @@ class PassageOut(Output):
     page: int | None = Field(description="The page it is on, from 1.")
 
 
-class PassagesOut(BaseModel):
+class PassagesOut(PageOut):
     """Passages of a document."""
 
     passages: list[PassageOut] = Field(description="In their order; together they are the whole text.")

@@ -4,9 +4,9 @@ from datetime import datetime
 from typing import Annotated
 from uuid import UUID
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
-from lamina.api.fields import ABSENT, Fraction, Id, Moment, Output, SourceName
+from lamina.api.fields import ABSENT, Fraction, Id, Moment, Output, PageOut, SourceName
 from lamina.api.scope import ScopeIn
 from lamina.core.memories import Edge, as_utc
 
@@ -62,7 +62,7 @@ class FactOut(Output):
     replaced_by: UUID | None = Field(description="The fact that took its place, if one did.")
 
 
-class FactsOut(BaseModel):
+class FactsOut(PageOut):
     """The facts of an entity."""
 
     facts: list[FactOut] = Field(description="The latest first.")

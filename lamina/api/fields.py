@@ -110,3 +110,11 @@ class Output(BaseModel):
         names = cls.model_fields
         taken = {name: getattr(item, name) for item in reversed(values) for name in names if hasattr(item, name)}
         return cls(**(taken | fields))
+
+
+class PageOut(BaseModel):
+    """A page of a list."""
+
+    next_cursor: str | None = Field(
+        description="Send it as `cursor` for the next page; null at the end. The header `Link` has the same."
+    )

@@ -4,10 +4,10 @@ from datetime import datetime
 from typing import Annotated
 from uuid import UUID
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from lamina.api.documents import FileText
-from lamina.api.fields import ABSENT, Output, Strict
+from lamina.api.fields import ABSENT, Output, PageOut, Strict
 from lamina.core.files import MAX_MIRROR_CHARS, MAX_PATH_BYTES
 
 # Of NFD, which may take four characters for one.
@@ -45,8 +45,7 @@ class FileOut(Output):
     updated_at: datetime = Field(description="When it was last changed, UTC.")
 
 
-class FilesOut(BaseModel):
+class FilesOut(PageOut):
     """A page of files."""
 
     files: list[FileOut] = Field(description="In the order of the bytes of their paths, without their texts.")
-    next_cursor: str | None = Field(description="The cursor of the next page; none at the end.")

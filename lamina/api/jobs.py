@@ -7,7 +7,7 @@ from uuid import UUID
 
 from pydantic import BaseModel, Field
 
-from lamina.api.fields import Flag, Id, Output, Strict
+from lamina.api.fields import Flag, Id, Output, PageOut, Strict
 from lamina.core.runs import JobName, Run, RunState
 
 
@@ -85,7 +85,7 @@ class RunOut(Output):
         )
 
 
-class RunsOut(BaseModel):
+class RunsOut(PageOut):
     """Runs, the latest first."""
 
     runs: list[RunOut] = Field(description="The latest first.")

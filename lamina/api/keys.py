@@ -6,7 +6,7 @@ from uuid import UUID
 
 from pydantic import Field
 
-from lamina.api.fields import ABSENT, Id, Moment, Output, Strict
+from lamina.api.fields import ABSENT, Id, Moment, Output, PageOut, Strict
 from lamina.core.principals import MAX_BOUND_IDS, Bounds, KeyInfo, KeyRole, KeyState, Verb
 
 Ids = Annotated[list[Id], Field(max_length=MAX_BOUND_IDS)]
@@ -73,7 +73,7 @@ class SecretOut(KeyOut):
     key: str = Field(description="The secret to send as `Authorization: Bearer`.")
 
 
-class KeysOut(Output):
+class KeysOut(PageOut):
     """A page of keys."""
 
     keys: list[KeyOut] = Field(description="The oldest first.")

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from pydantic import BaseModel, Field
 
-from lamina.api.fields import ABSENT, MAX_BATCH, Content, Fraction, Moment, Output, SourceName, Strict, Tags
+from lamina.api.fields import ABSENT, MAX_BATCH, Content, Fraction, Moment, Output, PageOut, SourceName, Strict, Tags
 from lamina.api.scope import ScopeIn
 from lamina.core.memories import MAX_TTL_S, Category, Note, StoredNote, clean_expiry
 from lamina.errors import InvalidInput
@@ -163,7 +163,7 @@ class NoteOut(Output):
         return cls.from_attributes(stored, stored.note)
 
 
-class NotesOut(BaseModel):
+class NotesOut(PageOut):
     """A page of notes."""
 
     notes: list[NoteOut] = Field(description="The latest event first.")

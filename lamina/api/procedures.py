@@ -14,6 +14,7 @@ from lamina.api.fields import (
     Fraction,
     Id,
     Output,
+    PageOut,
     Question,
     SourceName,
     Strict,
@@ -121,7 +122,7 @@ class StateIn(Strict):
     state: Literal["active", "dropped"] = Field(description="active confirms it for the whole workspace.")
 
 
-class ProceduresOut(BaseModel):
+class ProceduresOut(PageOut):
     """A page of procedures."""
 
     procedures: list[ProcedureOut] = Field(description="The latest first.")
@@ -198,7 +199,7 @@ class OutcomeOut(Output):
     reported_at: datetime = Field(description="When it was reported, UTC.")
 
 
-class OutcomesOut(BaseModel):
+class OutcomesOut(PageOut):
     """A page of outcomes."""
 
     outcomes: list[OutcomeOut] = Field(description="The latest first.")

@@ -3,9 +3,9 @@
 from datetime import datetime
 from typing import Any, Self
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
-from lamina.api.fields import Count, Output
+from lamina.api.fields import Count, Output, PageOut
 from lamina.api.scope import ScopeIn
 from lamina.core.memories import Profile
 
@@ -51,7 +51,7 @@ class ProfileVersionOut(Output):
     written_at: datetime = Field(description="When it began to hold, UTC.")
 
 
-class ProfileVersionsOut(BaseModel):
+class ProfileVersionsOut(PageOut):
     """The states of a profile."""
 
     versions: list[ProfileVersionOut] = Field(description="The latest first, as many as are kept.")

@@ -4,9 +4,9 @@ from datetime import datetime
 from typing import Any, Literal
 from uuid import UUID
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
-from lamina.api.fields import Output
+from lamina.api.fields import Output, PageOut
 from lamina.core.memories import Role
 
 
@@ -48,7 +48,7 @@ class SessionMessageOut(Output):
     compacted_into: UUID | None = Field(description="The summary that stands for it, with include_compacted.")
 
 
-class HistoryOut(BaseModel):
+class HistoryOut(PageOut):
     """Messages of a session."""
 
     messages: list[SessionMessageOut] = Field(description="In their order.")

@@ -5,9 +5,9 @@ from datetime import datetime
 from typing import Annotated, Self
 from uuid import UUID
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
-from lamina.api.fields import ABSENT, AtMost, Id, Moment, Output, Strict, Tags
+from lamina.api.fields import ABSENT, AtMost, Id, Moment, Output, PageOut, Strict, Tags
 from lamina.core.scope import DEFAULT_NAMESPACE, DEFAULT_WORKSPACE
 from lamina.core.sharing import MAX_LABEL_CHARS, Share, ShareState
 from lamina.core.tiers import Segment
@@ -62,16 +62,15 @@ class ShareOut(Output):
         return cls.from_attributes(share, state=share.state(now))
 
 
-class SharesOut(BaseModel):
+class SharesOut(PageOut):
     """A page of a workspace's shares in both directions."""
 
     given: list[ShareOut] = Field(description="What the workspace lets others search, the latest first.")
     received: list[ShareOut] = Field(description="What others let the workspace search, the latest first.")
 
     @classmethod
-    def from_shares(cls, shares: Sequence[Share], workspace: str, now: datetime) -> Self:
+    def from_shares(cls, shares: Sequence[Share], workspace: str, now: datetime, next_cursor: str | None) -> Self:
         """Show shares by their direction, as the workspace sees them."""
         given = [ShareOut.from_share(share, now) for share in shares if share.workspace == workspace]
-        return cls(
-            given=given, received=[ShareOut.from_share(share, now) for share in shares if share.workspace != workspace]
-        )
+        received = [ShareOut.from_share(share, now) for share in shares if share.workspace != workspace]
+        return cls(given=given, received=received, next_cursor=next_cursor)

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from pydantic import Field
 
-from lamina.api.fields import Output
+from lamina.api.fields import Output, PageOut
 from lamina.core.trash import Discarded, TrashKind
 
 
@@ -32,12 +32,12 @@ class DiscardedOut(Output):
         )
 
 
-class TrashOut(Output):
+class TrashOut(PageOut):
     """Deleted memories, the last one first."""
 
     entries: list[DiscardedOut] = Field(description="What was deleted.")
 
     @classmethod
-    def from_entries(cls, entries: Sequence[Discarded], kept: timedelta) -> Self:
+    def from_entries(cls, entries: Sequence[Discarded], kept: timedelta, next_cursor: str | None) -> Self:
         """Map entries."""
-        return cls(entries=[DiscardedOut.from_discarded(entry, kept) for entry in entries])
+        return cls(entries=[DiscardedOut.from_discarded(entry, kept) for entry in entries], next_cursor=next_cursor)

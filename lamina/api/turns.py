@@ -6,7 +6,7 @@ from uuid import UUID
 
 from pydantic import BaseModel, Field
 
-from lamina.api.fields import ABSENT, AtMost, Content, Count, Flag, Fraction, Id, Moment, Output, Strict
+from lamina.api.fields import ABSENT, AtMost, Content, Count, Flag, Fraction, Id, Moment, Output, PageOut, Strict
 from lamina.api.notes import PutResult
 from lamina.api.scope import ScopeIn
 from lamina.core.agent_turns import LEAST_SUCCESS, MAX_REMARK_CHARS, AgentWork, ToolCall, TurnOutcome, Usage
@@ -176,7 +176,7 @@ class AgentTurnOut(Output):
     recorded_at: datetime = Field(description="When it arrived, UTC.")
 
 
-class AgentTurnsOut(BaseModel):
+class AgentTurnsOut(PageOut):
     """A page of turns."""
 
     turns: list[AgentTurnOut] = Field(description="The latest first.")

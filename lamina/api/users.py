@@ -6,7 +6,7 @@ from uuid import UUID
 
 from pydantic import BaseModel, Field
 
-from lamina.api.fields import Output
+from lamina.api.fields import Output, PageOut
 from lamina.core.erasures import Erasure, ErasureState
 
 
@@ -38,7 +38,7 @@ class ErasureOut(BaseModel):
         return cls(user=user or erasure.user, complete=erasure.is_complete, **shown)
 
 
-class ErasuresOut(BaseModel):
+class ErasuresOut(PageOut):
     """Erasures, the latest first."""
 
     erasures: list[ErasureOut] = Field(description="One entry an erasure.")

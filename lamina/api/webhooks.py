@@ -7,7 +7,7 @@ from uuid import UUID
 
 from pydantic import Field
 
-from lamina.api.fields import ABSENT, AtMost, Id, Output, Strict
+from lamina.api.fields import ABSENT, AtMost, Id, Output, PageOut, Strict
 from lamina.core.events import EventKind
 from lamina.core.webhooks import MAX_URL_CHARS, DeadLetter, Webhook
 
@@ -60,7 +60,7 @@ def _fields(webhook: Webhook) -> dict[str, object]:
     return {**{name: getattr(webhook, name) for name in names}, "kinds": sorted(webhook.kinds)}
 
 
-class WebhooksOut(Output):
+class WebhooksOut(PageOut):
     """Webhooks, the oldest first."""
 
     webhooks: list[WebhookOut] = Field(description="The webhooks.")
@@ -76,14 +76,16 @@ class DeadLetterOut(Output):
     is_due: bool = Field(description="Whether it is sent again next.")
 
 
-class DeadLettersOut(Output):
+class DeadLettersOut(PageOut):
     """Dead letters in the order of their events."""
 
     dead_letters: list[DeadLetterOut] = Field(description="The dead letters.")
-    next: int | None = Field(description="Send it as `after` for those that follow; null after the last ones.")
+    next: int | None = Field(
+        deprecated=True, description="Send it as `after` for those that follow; null after the last ones."
+    )
 
     @classmethod
-    def from_letters(cls, letters: Sequence[DeadLetter], limit: int) -> Self:
+    def from_letters(cls, letters: Sequence[DeadLetter], next_cursor: str | None) -> Self:
         """Map a page."""
         out = [
             DeadLetterOut(
@@ -91,7 +93,7 @@ class DeadLettersOut(Output):
             )
             for one in letters
         ]
-        return cls(dead_letters=out, next=letters[-1].position if len(letters) == limit else None)
+        return cls(dead_letters=out, next=letters[-1].position if next_cursor else None, next_cursor=next_cursor)
 
 
 class RetryIn(Strict):

@@ -5,6 +5,7 @@ from datetime import datetime
 from uuid import UUID
 
 from lamina.core.events import Event, EventKind
+from lamina.core.paging import Page
 from lamina.core.ports import Clock, Embedder
 from lamina.core.scope import Scope
 from lamina.core.tiers import Tier
@@ -64,9 +65,9 @@ class Restorer:
         self._clock = clock
         self._deadline_s = deadline_s
 
-    async def page(self, scope: Scope, *, limit: int, offset: int) -> list[Discarded]:
+    async def page(self, scope: Scope, page: Page) -> list[Discarded]:
         """Return the deleted memories of a scope that can be brought back, the last first."""
-        return await self._trash.page(scope, cutoff=self._policy.cutoff(self._clock()), limit=limit, offset=offset)
+        return await self._trash.page(scope, page, cutoff=self._policy.cutoff(self._clock()))
 
     async def restore(self, tenant: str, id_: UUID) -> Discarded:
         """Bring a deleted memory back, under the id that it had.

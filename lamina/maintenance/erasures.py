@@ -11,6 +11,7 @@ from uuid import UUID
 
 from lamina.aio.cancelling import cancel_all
 from lamina.core.erasures import Erasure, ErasureState, Remnant, hash_user, receipt_fields
+from lamina.core.paging import Page
 from lamina.core.ports import Clock
 from lamina.core.tiers import ProjectionName
 from lamina.errors import LaminaError, describe_error
@@ -131,9 +132,9 @@ class Erasures:
         """
         return await self._table.get(tenant, id_)
 
-    async def latest(self, tenant: str, limit: int, user: str | None = None) -> list[Erasure]:
+    async def latest(self, tenant: str, page: Page, user: str | None = None) -> list[Erasure]:
         """Return the latest erasures of a tenant, or of one of its users, the last one first."""
-        return await self._table.latest(tenant, limit, user)
+        return await self._table.latest(tenant, page, user)
 
     async def keys(self) -> list[ReceiptKey]:
         """Return the public halves of all keys that signed receipts."""

@@ -6,6 +6,7 @@ from datetime import datetime
 from uuid import UUID
 
 from lamina.core.links import FollowedLink, Frontier
+from lamina.core.paging import Page
 from lamina.core.ports import Links, RowLookup
 from lamina.core.queries import Filters, Query, first_expiry
 from lamina.core.scope import Scope
@@ -171,7 +172,7 @@ class Explorer:
         return Traversal(tuple(node for node in ordered if node.id in shown), shown, walk.visited, walk.is_capped)
 
     async def facts(
-        self, scope: Scope, subject: str, *, relation: str | None, as_of: datetime | None, limit: int
+        self, scope: Scope, subject: str, *, relation: str | None, as_of: datetime | None, page: Page
     ) -> tuple[TimedFact, ...]:
         """Return the facts about the entities of a name, the latest first; with a moment, those that held then.
 
@@ -179,7 +180,7 @@ class Explorer:
             NotFound: If the scope has no such entity.
         """
         ids = await self._ids(scope, StartNodes((subject,)))
-        return await self._reader.timed_facts(scope, ids, relation=relation, as_of=as_of, limit=limit)
+        return await self._reader.timed_facts(scope, ids, relation=relation, as_of=as_of, page=page)
 
     async def hints(self, scope: Scope, filters: Filters, ids: Sequence[UUID]) -> Mapping[UUID, list[str]]:
         """Return the surest facts about the entities that each memory names; memories without any are missing.

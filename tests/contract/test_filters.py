@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from lamina.core.filters import matches, parse
 from lamina.core.memories import Category, Message, Note, Role
+from lamina.core.paging import Page
 from lamina.core.queries import AllOf, AnyOf, Compare, Condition, Failure, FilterField, Filters, Memory, Negation, Query
 from lamina.core.scope import Scope
 from lamina.core.tiers import Source, Tier, TierName
@@ -67,7 +68,7 @@ class Corpus:
         found["index by words"] = {item.place[0] for item in index.by_words(query)}
         if self.name == "notes":
             found["index by vector"] = {item.place[0] for item in index.by_vector(query)}
-            page = await self.app.services.reads.notes.page(self.scope, filters, None, limit=1000, offset=0)
+            page = await self.app.services.reads.notes.page(self.scope, filters, None, Page(1000))
             found["page"] = {note.id for note in page}
         return found
 

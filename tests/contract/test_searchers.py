@@ -12,6 +12,7 @@ import pytest
 
 from lamina.core.documents import Upload
 from lamina.core.memories import Message, Note, Role
+from lamina.core.paging import Page
 from lamina.core.procedures import Procedure
 from lamina.core.queries import Failure, Filters, Hit, Memory, Query, Ranking
 from lamina.core.scope import Scope
@@ -105,7 +106,7 @@ class Stage:
         scope = self.scope(ids)
         read = [await parts.recorder.read(scope.tenant, Upload(text, tags=tags, event_at=at)) for text in texts]
         put = (await parts.recorder.put(scope, read)).documents
-        passages = [await parts.reads.passages(scope.tenant, item.id, limit=1000, offset=0) for item in put]
+        passages = [await parts.reads.passages(scope.tenant, item.id, Page(1000)) for item in put]
         return [passage.id for of_document in passages for passage in of_document]
 
     def _procedure_recorder(self, at: datetime) -> ProcedureRecorder:

@@ -9,6 +9,7 @@ from uuid import UUID, uuid4
 import psycopg
 import pytest
 
+from lamina.core.paging import Page
 from lamina.core.queries import Filters
 from lamina.stores.postgres.connection import QUERIES as SESSION_QUERIES
 from lamina.stores.postgres.connection import in_transaction
@@ -297,7 +298,7 @@ FROM generate_series(1, %s) AS n
 def test_messages_and_summaries_are_read_by_their_positions(database: str, session: str | None) -> None:
     around, values = apply_filters(QUERIES["find_messages_around"], Filters(), COLUMNS)
     asked = {"tenant": "acme", "workspace": "w", "namespace": "n", "session_id": session, "user_id": None}
-    page = {"limit": 10, "offset": 5, "include_compacted": False}
+    page = {**Page(10, (5, False, UUID(int=0))).parameters("position", "is_summary", "id"), "include_compacted": False}
     with psycopg.connect(database, autocommit=True) as connection:
         connection.execute(FILL.encode(), [20_000])
         connection.execute("VACUUM ANALYZE messages")

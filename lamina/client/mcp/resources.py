@@ -13,7 +13,6 @@ from lamina.text.hygiene import shorten
 
 SCHEME = "lamina://"
 PAGE = 50
-MAX_OFFSET = 1_000_000
 TITLE_CHARS = 80
 
 
@@ -76,22 +75,17 @@ async def list_resources(api: AsyncClient, cursor: str | None) -> tuple[list[Jso
     Raises:
         InvalidInput: For a cursor that is none of ours.
     """
-    kind, offset = _place(cursor)
+    kind, _, following = (cursor or f"{LISTED[0]}:").partition(":")
+    if kind not in LISTED:
+        raise InvalidInput("cursor", "is none that a list returned; begin without one")
     page = KINDS[kind].page
     assert page is not None  # noqa: S101 - of those that are listed
-    items = (await page(api, {"limit": PAGE, "offset": offset}))[f"{kind}s"]
-    listed = [_listed(kind, item) for item in items]
-    if len(items) == PAGE and offset + PAGE <= MAX_OFFSET:
-        return listed, f"{kind}:{offset + PAGE}"
+    found = await page(api, {"limit": PAGE, **({"cursor": following} if following else {})})
+    listed = [_listed(kind, item) for item in found[f"{kind}s"]]
+    if found["next_cursor"] is not None:
+        return listed, f"{kind}:{found['next_cursor']}"
     rest = LISTED[LISTED.index(kind) + 1 :]
-    return listed, f"{rest[0]}:0" if rest else None
-
-
-def _place(cursor: str | None) -> tuple[str, int]:
-    kind, _, offset = (cursor or f"{LISTED[0]}:0").partition(":")
-    if kind not in LISTED or not (offset.isascii() and offset.isdigit()) or int(offset[:9]) > MAX_OFFSET:
-        raise InvalidInput("cursor", "is none that a list returned; begin without one")
-    return kind, int(offset)
+    return listed, f"{rest[0]}:" if rest else None
 
 
 def _listed(kind: str, item: Json) -> Json:

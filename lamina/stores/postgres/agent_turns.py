@@ -12,6 +12,7 @@ from psycopg.rows import DictRow
 
 from lamina.core.agent_turns import AgentWork, StoredTurn, TurnOutcome, Usage
 from lamina.core.memories import new_id
+from lamina.core.paging import Page
 from lamina.core.scope import Scope
 from lamina.stores.postgres.connection import Connection, Pool, connect, scope_parameters
 from lamina.stores.postgres.messages import AppendedMessage
@@ -112,14 +113,14 @@ class AgentTurns:
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
 
-    async def page(self, scope: Scope, *, limit: int, offset: int) -> list[StoredTurn]:
+    async def page(self, scope: Scope, page: Page) -> list[StoredTurn]:
         """Return the turns of a scope, the latest first."""
-        parameters = scope_parameters(scope) | {"limit": limit, "offset": offset}
+        parameters = scope_parameters(scope) | page.parameters("time", "id")
         return [_stored(row) for row in await self._rows(QUERIES["list_agent_turns"], parameters)]
 
-    async def evidence(self, tenant: str, procedure: UUID, *, limit: int, offset: int) -> list[StoredTurn]:
+    async def evidence(self, tenant: str, procedure: UUID, page: Page) -> list[StoredTurn]:
         """Return the turns with the outcomes of the runs that taught a procedure, the latest first."""
-        parameters = {"tenant": tenant, "procedure_id": procedure, "limit": limit, "offset": offset}
+        parameters = {"tenant": tenant, "procedure_id": procedure, **page.parameters("time", "id")}
         return [_stored(row) for row in await self._rows(QUERIES["list_evidence"], parameters)]
 
     async def usage(self, tenant: str, since: datetime, workspace: str | None = None) -> list[UsageSum]:

@@ -22,6 +22,8 @@ WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namesp
   AND (%(session_id)s::text IS NULL OR session_id = %(session_id)s)
   AND (%(user_id)s::text IS NULL OR user_id IS NULL OR user_id = %(user_id)s)
   AND (%(agent_id)s::text IS NULL OR agent_id = %(agent_id)s)
+  AND (recorded_at, id) < (coalesce(%(after_time)s::timestamptz, 'infinity'),
+                       coalesce(%(after_id)s::uuid, 'ffffffff-ffff-ffff-ffff-ffffffffffff'))
 ORDER BY recorded_at DESC, id DESC
 LIMIT %(limit)s OFFSET %(offset)s
 
@@ -45,5 +47,7 @@ SELECT id, session_id, user_id, agent_id, last_position, tools, failed_calls, pr
        cached_tokens, output_tokens, cost, latency_ms, succeeded, score, comment, recorded_at
 FROM agent_turns
 WHERE tenant = %(tenant)s AND procedure_id = %(procedure_id)s
+  AND (recorded_at, id) < (coalesce(%(after_time)s::timestamptz, 'infinity'),
+                       coalesce(%(after_id)s::uuid, 'ffffffff-ffff-ffff-ffff-ffffffffffff'))
 ORDER BY recorded_at DESC, id DESC
 LIMIT %(limit)s OFFSET %(offset)s

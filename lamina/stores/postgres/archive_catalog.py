@@ -7,6 +7,7 @@ from typing import Any
 from uuid import UUID
 
 from lamina.core.memories import RestoreStatus
+from lamina.core.paging import Page
 from lamina.core.scope import Scope
 from lamina.errors import Misconfigured
 from lamina.stores.postgres.connection import Connection, Pool, connect, scope_parameters
@@ -80,9 +81,9 @@ class ArchiveCatalog:
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
 
-    async def page(self, scope: Scope, *, limit: int, offset: int) -> list[ArchivedEntry]:
+    async def page(self, scope: Scope, page: Page) -> list[ArchivedEntry]:
         """Return archived notes of a namespace, by id."""
-        parameters = scope_parameters(scope) | {"limit": limit, "offset": offset}
+        parameters = scope_parameters(scope) | page.parameters("id")
         async with connect(self._pool) as connection:
             return await _entries(connection, QUERIES["list_archived"], parameters)
 

@@ -2,6 +2,7 @@
 SELECT id, tenant, workspace, namespace, user_id, file, run_id, archived_at
 FROM archived_notes
 WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namespace)s
+  AND id > coalesce(%(after_id)s::uuid, '00000000-0000-0000-0000-000000000000')
 ORDER BY id
 LIMIT %(limit)s OFFSET %(offset)s
 

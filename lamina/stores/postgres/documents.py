@@ -14,6 +14,7 @@ from psycopg.types.json import Json, Jsonb
 
 from lamina.core.documents import Document, FileMark, Span, StoredDocument, StoredPassage, passage_text
 from lamina.core.memories import Chunk
+from lamina.core.paging import Page
 from lamina.core.ports import Record
 from lamina.core.preconditions import UNCONDITIONAL, Precondition
 from lamina.core.queries import Candidate, FilterField, Filters, Place, Query
@@ -332,24 +333,22 @@ class Documents:
             raise NotFound("document", str(id_))
         return _stored(row)
 
-    async def page(
-        self, scope: Scope, filters: Filters, key: str | None, *, limit: int, offset: int
-    ) -> list[StoredDocument]:
+    async def page(self, scope: Scope, filters: Filters, key: str | None, page: Page) -> list[StoredDocument]:
         """Return the scope's documents without their text, the latest event first."""
         text, values = apply_filters(QUERIES["list_documents"], filters, COLUMNS)
-        parameters = scope_parameters(scope) | values | {"key": key, "limit": limit, "offset": offset}
+        parameters = scope_parameters(scope) | values | {"key": key} | page.parameters("time", "id")
         async with connect(self._pool) as connection:
             cursor = await connection.execute(text, parameters)
             return [_stored(row) async for row in cursor]
 
-    async def passages(self, tenant: str, id_: UUID, *, limit: int, offset: int) -> list[StoredPassage]:
+    async def passages(self, tenant: str, id_: UUID, page: Page) -> list[StoredPassage]:
         """Return the document's passages in order.
 
         Raises:
             NotFound: If the tenant has no such document.
         """
         await self.get(tenant, id_, with_content=False)
-        parameters = {"id": id_, "tenant": tenant, "limit": limit, "offset": offset}
+        parameters = {"id": id_, "tenant": tenant, **page.parameters("position")}
         async with connect(self._pool) as connection:
             cursor = await connection.execute(QUERIES["list_passages"], parameters)
             return [_passage(row) async for row in cursor]

@@ -93,6 +93,8 @@ FROM documents d
 WHERE d.tenant = %(tenant)s AND d.workspace = %(workspace)s AND d.namespace = %(namespace)s
   AND (%(user_id)s::text IS NULL OR d.user_id IS NULL OR d.user_id = %(user_id)s)
   AND (%(key)s::text IS NULL OR d.key = %(key)s)
+  AND (d.event_at, d.id) < (coalesce(%(after_time)s::timestamptz, 'infinity'),
+                       coalesce(%(after_id)s::uuid, 'ffffffff-ffff-ffff-ffff-ffffffffffff'))
   AND /*filters*/ true
 ORDER BY d.event_at DESC, d.id DESC
 LIMIT %(limit)s OFFSET %(offset)s
@@ -101,7 +103,7 @@ LIMIT %(limit)s OFFSET %(offset)s
 SELECT p.id, p.position, p.content, p.text_start, p.text_end, p.heading, p.page
 FROM passages p
 JOIN documents d ON d.id = p.document_id
-WHERE d.id = %(id)s AND d.tenant = %(tenant)s
+WHERE d.id = %(id)s AND d.tenant = %(tenant)s AND p.position > coalesce(%(after_position)s::int, -1)
 ORDER BY p.position
 LIMIT %(limit)s OFFSET %(offset)s
 

@@ -15,6 +15,7 @@ from psycopg.types.json import Json, Jsonb
 from lamina.core.erasures import Erasure, ErasureState, hash_user
 from lamina.core.events import Event, EventKind
 from lamina.core.memories import new_id
+from lamina.core.paging import Page
 from lamina.core.tiers import ProjectionName
 from lamina.errors import NotFound, Unavailable
 from lamina.stores.postgres.connection import Connection, Pool, connect, in_transaction
@@ -80,9 +81,9 @@ class ErasureTable:
             raise NotFound("erasure", str(id_))
         return _erasure(rows[0])
 
-    async def latest(self, tenant: str, limit: int, user: str | None = None) -> list[Erasure]:
+    async def latest(self, tenant: str, page: Page, user: str | None = None) -> list[Erasure]:
         """Return the latest erasures of a tenant, or of one of its users, the last one first."""
-        parameters = {"tenant": tenant, "user_id": user, "limit": limit}
+        parameters = {"tenant": tenant, "user_id": user, **page.parameters("time", "id")}
         return [_erasure(row) for row in await self._read(QUERIES["list_erasures"], parameters)]
 
     async def open(self) -> list[Erasure]:

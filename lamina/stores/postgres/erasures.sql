@@ -13,6 +13,8 @@ SELECT * FROM erasures WHERE id = %(id)s AND tenant = %(tenant)s
 SELECT * FROM erasures
 WHERE tenant = %(tenant)s
   AND (%(user_id)s::text IS NULL OR sha256(user_salt || convert_to(%(user_id)s::text, 'UTF8')) = user_hash)
+  AND (requested_at, id) < (coalesce(%(after_time)s::timestamptz, 'infinity'),
+                            coalesce(%(after_id)s::uuid, 'ffffffff-ffff-ffff-ffff-ffffffffffff'))
 ORDER BY requested_at DESC, id DESC
 LIMIT %(limit)s
 

@@ -8,6 +8,7 @@ from psycopg.rows import DictRow
 
 from lamina.core.documents import FileMark
 from lamina.core.files import ShownFile, StoredFile, file_key
+from lamina.core.paging import Page
 from lamina.core.scope import Scope
 from lamina.errors import NotFound
 from lamina.stores.postgres.connection import Connection, Pool, read_rows, scope_parameters
@@ -85,19 +86,16 @@ class Files:
             raise NotFound(f"version {version} of file", path)
         return rows[0]["content"], rows[0]["etag"]
 
-    async def page(
-        self, scope: Scope, prefix: str, *, after: str | None, limit: int, mirror: str | None = None
-    ) -> list[StoredFile]:
+    async def page(self, scope: Scope, prefix: str, page: Page, *, mirror: str | None = None) -> list[StoredFile]:
         """Return files without their texts, in the order of their paths.
 
         Args:
             scope: Where they are.
             prefix: Beginning of their paths.
-            after: Only paths behind this one.
-            limit: Most files.
+            page: Of the list.
             mirror: Only those that mirror this folder.
         """
-        parameters = {"prefix": prefix, "after": after, "limit": limit, "mirror": mirror}
+        parameters = {"prefix": prefix, "mirror": mirror, **page.parameters("path")}
         rows = await read_rows(self._pool, QUERIES["list_files"], scope_parameters(scope) | parameters)
         return [_stored(row) for row in rows]
 

@@ -35,7 +35,7 @@ WHERE d.tenant = %(tenant)s AND d.workspace = %(workspace)s AND d.namespace = %(
   AND d.user_id IS NOT DISTINCT FROM %(user_id)s::text AND d.path IS NOT NULL
   AND (%(mirror)s::text IS NULL OR d.mirror = %(mirror)s::text)
   AND d.path COLLATE "C" >= %(prefix)s::text AND starts_with(d.path, %(prefix)s::text)
-  AND (%(after)s::text IS NULL OR d.path COLLATE "C" > %(after)s::text)
+  AND (%(after_path)s::text IS NULL OR d.path COLLATE "C" > %(after_path)s::text)
 ORDER BY d.path COLLATE "C"
 LIMIT %(limit)s
 

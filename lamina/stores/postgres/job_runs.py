@@ -84,10 +84,21 @@ class JobRuns:
         namespace: str | None = None,
         states: Sequence[RunState] | None = None,
         limit: int = 20,
+        after: tuple[datetime, UUID] | None = None,
     ) -> list[Run]:
-        """Return the latest runs, the last one first; with a workspace or namespace those on it or a part of it."""
+        """Return the latest runs, the last one first; with a workspace or namespace those on it or a part of it.
+
+        Args:
+            job: Only its runs.
+            tenant: Only runs on this tenant alone.
+            workspace: Only runs on it or a part of it.
+            namespace: Only runs on it.
+            states: Only runs in one of them.
+            limit: Most runs.
+            after: When the last run of the page before was ordered, and its id.
+        """
         area = {"tenant": tenant, "workspace": workspace, "namespace": namespace}
-        return await self._find(job=job, states=states, limit=limit, **area)
+        return await self._find(job=job, states=states, limit=limit, after=after, **area)
 
     async def open(self, limit: int = 100) -> list[Run]:
         """Return runs that are queued, running or being undone, the oldest first."""
@@ -121,6 +132,7 @@ class JobRuns:
     async def _find(self, **chosen: Any) -> list[Run]:
         names = ("id", "job", "tenant", "workspace", "namespace", "states")
         parameters = dict.fromkeys(names) | {"oldest_first": False} | chosen
+        parameters["after_time"], parameters["after_id"] = parameters.pop("after", None) or (None, None)
         if parameters["states"] is not None:
             parameters["states"] = [str(state) for state in parameters["states"]]
         async with connect(self._pool) as connection:

@@ -39,6 +39,7 @@ WHERE (%(id)s::uuid IS NULL OR r.id = %(id)s)
   AND (%(job)s::text IS NULL OR r.job = %(job)s)
   AND (%(tenant)s::text IS NULL OR r.tenant = %(tenant)s)
   AND (%(states)s::text[] IS NULL OR r.state = ANY(%(states)s))
+  AND (%(after_time)s::timestamptz IS NULL OR (r.created_at, r.id) < (%(after_time)s, %(after_id)s::uuid))
 ORDER BY CASE WHEN %(oldest_first)s THEN r.created_at END, r.created_at DESC, r.id DESC
 LIMIT %(limit)s
 

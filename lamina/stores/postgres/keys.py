@@ -14,6 +14,7 @@ import psycopg
 from psycopg.rows import DictRow
 
 from lamina.core.memories import new_id
+from lamina.core.paging import Page
 from lamina.core.principals import Bounds, KeyInfo, KeyRole, Principal, Verb, refuse_wider, within_maker
 from lamina.errors import Conflict, NotFound
 from lamina.stores.postgres.connection import Connection, Pool, connect, connect_directly, in_transaction
@@ -141,10 +142,10 @@ class Keys:
 
         return NewSecret(key, await in_transaction(self._pool, write))
 
-    async def page(self, viewer: Principal, *, limit: int, offset: int) -> list[KeyInfo]:
+    async def page(self, viewer: Principal, page: Page) -> list[KeyInfo]:
         """Return the keys that an admin's key sees, oldest first: those of its tenant, within its bounds."""
         async with connect(self._pool) as connection:
-            cursor = await connection.execute(QUERIES["list_keys"], _visible_to(viewer, None, limit, offset))
+            cursor = await connection.execute(QUERIES["list_keys"], _visible_to(viewer, None, page))
             return [_key_info(row) async for row in cursor]
 
     async def get(self, viewer: Principal, id_: UUID) -> KeyInfo:
@@ -154,7 +155,7 @@ class Keys:
             NotFound: If there is none.
         """
         async with connect(self._pool) as connection:
-            cursor = await connection.execute(QUERIES["list_keys"], _visible_to(viewer, id_, 1, 0))
+            cursor = await connection.execute(QUERIES["list_keys"], _visible_to(viewer, id_, Page(1)))
             row = await cursor.fetchone()
         if row is None:
             raise NotFound("key", str(id_))
@@ -204,8 +205,8 @@ async def _one_key(connection: Connection, query: bytes, parameters: Mapping[str
     return _key_info(row)
 
 
-def _visible_to(viewer: Principal, id_: UUID | None, limit: int, offset: int) -> dict[str, object]:
-    return {"tenant": viewer.tenant, "id": id_, "limit": limit, "offset": offset, **viewer.bounds.lists()}
+def _visible_to(viewer: Principal, id_: UUID | None, page: Page) -> dict[str, object]:
+    return {"tenant": viewer.tenant, "id": id_, **page.parameters("time", "id"), **viewer.bounds.lists()}
 
 
 def _refuse_last(admins: list[UUID], info: KeyInfo, *, even_last: bool) -> None:

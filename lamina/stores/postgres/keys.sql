@@ -31,6 +31,8 @@ WHERE tenant = %(tenant)s
   AND (cardinality(%(namespaces)s::text[]) = 0 OR namespaces <@ %(namespaces)s)
   AND (cardinality(%(users)s::text[]) = 0 OR users <@ %(users)s)
   AND (cardinality(%(agents)s::text[]) = 0 OR agents <@ %(agents)s)
+  AND (created_at, id) > (coalesce(%(after_time)s::timestamptz, '-infinity'),
+                          coalesce(%(after_id)s::uuid, '00000000-0000-0000-0000-000000000000'))
 ORDER BY created_at, id
 LIMIT %(limit)s OFFSET %(offset)s
 

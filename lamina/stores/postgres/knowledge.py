@@ -9,6 +9,7 @@ from uuid import UUID
 from psycopg.rows import DictRow
 
 from lamina.core.memories import Entity
+from lamina.core.paging import Page
 from lamina.core.queries import Candidate, FilterField, Filters, Memory, Query
 from lamina.core.scope import Scope
 from lamina.core.tiers import Tier
@@ -243,10 +244,10 @@ class KnowledgeReader:
         return [f"{row['subject']} {row['type']} {row['object']}" for row in rows]
 
     async def timed_facts(
-        self, scope: Scope, ids: Sequence[UUID], *, relation: str | None, as_of: datetime | None, limit: int
+        self, scope: Scope, ids: Sequence[UUID], *, relation: str | None, as_of: datetime | None, page: Page
     ) -> tuple[TimedFact, ...]:
         """Return the edges from these entities, the latest first; with a moment, those that held then."""
-        chosen = {"ids": list(ids), "relation": relation, "as_of": as_of, "limit": limit}
+        chosen = {"ids": list(ids), "relation": relation, "as_of": as_of, **page.parameters("time", "id")}
         parameters = {**scope_parameters(scope), **chosen, "least_strength": LEAST_STRENGTH}
         rows = await read_rows(self._pool, QUERIES["list_facts"], parameters, by_key=True)
         return tuple(TimedFact(**row) for row in rows)

@@ -232,5 +232,7 @@ WHERE e.from_id = ANY(%(ids)s) AND (%(relation)s::text IS NULL OR e.type = %(rel
               WHERE v.edge_id = e.id
                 AND (n.expires_at IS NULL OR n.expires_at > statement_timestamp())
                 AND (%(user_id)s::text IS NULL OR v.user_id IS NULL OR v.user_id = %(user_id)s))
+  AND (%(after_time)s::timestamptz IS NULL OR held.valid_from < %(after_time)s
+       OR (held.valid_from = %(after_time)s AND e.id > %(after_id)s::uuid))
 ORDER BY held.valid_from DESC, e.id
 LIMIT %(limit)s

@@ -14,6 +14,7 @@ from psycopg.types.json import Json
 
 from lamina.core.conversations import PlacedMessages, Utterance
 from lamina.core.memories import Chunk, Message, Role
+from lamina.core.paging import Page
 from lamina.core.ports import Record
 from lamina.core.queries import Candidate, FilterField, Filters, Hit, Neighbour, Place, Query, Ranking
 from lamina.core.scope import Scope
@@ -194,12 +195,13 @@ class Messages:
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
 
-    async def history(
-        self, scope: Scope, *, limit: int, offset: int, include_compacted: bool = False
-    ) -> list[SessionMessage]:
+    async def history(self, scope: Scope, page: Page, *, include_compacted: bool = False) -> list[SessionMessage]:
         """Return the session's messages in order, with or without compacted ones."""
-        page = {"limit": limit, "offset": offset, "include_compacted": include_compacted}
-        parameters = scope_parameters(scope) | page
+        parameters = {
+            **scope_parameters(scope),
+            **page.parameters("position", "is_summary", "id"),
+            "include_compacted": include_compacted,
+        }
         async with connect(self._pool) as connection:
             cursor = await connection.execute(QUERIES["list_messages"], parameters)
             return [_session_message(row) async for row in cursor]

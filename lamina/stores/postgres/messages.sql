@@ -48,14 +48,20 @@ FROM (
      WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namespace)s
        AND session_id = %(session_id)s AND NOT is_summary AND (%(include_compacted)s OR compacted_at IS NULL)
        AND (%(user_id)s::text IS NULL OR user_id IS NULL OR user_id = %(user_id)s)
-     ORDER BY position
+       AND position >= coalesce(%(after_position)s::bigint, 0)
+       AND (position, is_summary, id) > (coalesce(%(after_position)s::bigint, -1), coalesce(%(after_is_summary)s, false),
+                                         coalesce(%(after_id)s::uuid, '00000000-0000-0000-0000-000000000000'))
+     ORDER BY position, is_summary, id
      LIMIT %(offset)s + %(limit)s)
     UNION ALL
     (SELECT * FROM messages
      WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namespace)s
        AND session_id = %(session_id)s AND is_summary AND (%(include_compacted)s OR compacted_at IS NULL)
        AND (%(user_id)s::text IS NULL OR user_id IS NULL OR user_id = %(user_id)s)
-     ORDER BY position
+       AND position >= coalesce(%(after_position)s::bigint, 0)
+       AND (position, is_summary, id) > (coalesce(%(after_position)s::bigint, -1), coalesce(%(after_is_summary)s, false),
+                                         coalesce(%(after_id)s::uuid, '00000000-0000-0000-0000-000000000000'))
+     ORDER BY position, is_summary, id
      LIMIT %(offset)s + %(limit)s)
 ) AS both_kinds
 ORDER BY position, is_summary, id

@@ -13,6 +13,7 @@ from psycopg.types.json import Json, Jsonb
 
 from lamina.core.areas import Area
 from lamina.core.memories import Category, Chunk, Note, NoteVersion, StoredNote
+from lamina.core.paging import Page
 from lamina.core.ports import PlacedRecord
 from lamina.core.queries import (
     AllOf,
@@ -354,9 +355,7 @@ class Notes:
             cursor = await connection.execute(QUERIES["read_note_history"], {"id": id_})
             return [note_version(row) async for row in cursor]
 
-    async def page(
-        self, scope: Scope, filters: Filters, category: Category | None, *, limit: int, offset: int
-    ) -> list[StoredNote]:
+    async def page(self, scope: Scope, filters: Filters, category: Category | None, page: Page) -> list[StoredNote]:
         """Return the scope's notes, the latest event first."""
         wanted = filters
         if category is not None:
@@ -365,7 +364,7 @@ class Notes:
                 filters, where=is_category if filters.where is None else AllOf((filters.where, is_category))
             )
         text, values = apply_filters(QUERIES["list_notes"], wanted, COLUMNS)
-        parameters = scope_parameters(scope) | values | {"limit": limit, "offset": offset}
+        parameters = scope_parameters(scope) | values | page.parameters("time", "id")
         async with connect(self._pool) as connection:
             cursor = await connection.execute(text, parameters)
             return [stored_note(row) async for row in cursor]

@@ -195,6 +195,8 @@ FROM notes n
 WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namespace)s AND deleted_at IS NULL
   AND (expires_at IS NULL OR expires_at > statement_timestamp())
   AND (%(user_id)s::text IS NULL OR user_id IS NULL OR user_id = %(user_id)s)
+  AND (event_at, id) < (coalesce(%(after_time)s::timestamptz, 'infinity'),
+                       coalesce(%(after_id)s::uuid, 'ffffffff-ffff-ffff-ffff-ffffffffffff'))
   AND /*filters*/ true
 ORDER BY event_at DESC, id DESC
 LIMIT %(limit)s OFFSET %(offset)s

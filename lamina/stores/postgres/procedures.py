@@ -13,6 +13,7 @@ from psycopg.rows import DictRow
 from psycopg.types.json import Json
 
 from lamina.core.memories import new_id
+from lamina.core.paging import Page
 from lamina.core.procedures import Procedure, ProcedureOutcome, ProcedureState, StoredProcedure
 from lamina.core.queries import Candidate, FilterField, Filters, Hit, Query, Ranking
 from lamina.core.scope import Scope
@@ -347,29 +348,29 @@ class Procedures:
             cursor = await connection.execute(QUERIES["get_procedure"], {"id": id_, "tenant": tenant})
             return _require(await cursor.fetchone(), id_)
 
-    async def page(self, scope: Scope, filters: Filters, *, limit: int, offset: int) -> list[StoredProcedure]:
+    async def page(self, scope: Scope, filters: Filters, page: Page) -> list[StoredProcedure]:
         """Return the scope's active procedures, the latest first."""
         text, values = apply_filters(QUERIES["list_procedures"], filters, COLUMNS)
-        parameters = scope_parameters(scope) | values | {"limit": limit, "offset": offset}
+        parameters = scope_parameters(scope) | values | page.parameters("time", "id")
         async with connect(self._pool) as connection:
             cursor = await connection.execute(text, parameters)
             return [_stored(row) async for row in cursor]
 
-    async def learnt(self, scope: Scope, state: ProcedureState, *, limit: int, offset: int) -> list[StoredProcedure]:
+    async def learnt(self, scope: Scope, state: ProcedureState, page: Page) -> list[StoredProcedure]:
         """Return the learnt procedures of a scope in a state, of all users, the latest first."""
-        parameters = scope_parameters(scope) | {"state": state, "limit": limit, "offset": offset}
+        parameters = scope_parameters(scope) | {"state": state} | page.parameters("time", "id")
         async with connect(self._pool) as connection:
             cursor = await connection.execute(QUERIES["list_learnt_procedures"], parameters)
             return [_stored(row) async for row in cursor]
 
-    async def outcomes(self, tenant: str, id_: UUID, *, limit: int, offset: int) -> list[ReportedOutcome]:
+    async def outcomes(self, tenant: str, id_: UUID, page: Page) -> list[ReportedOutcome]:
         """Return the reported outcomes of a procedure, the latest first.
 
         Raises:
             NotFound: If the tenant has no such procedure.
         """
         await self.get(tenant, id_)
-        parameters = {"procedure_id": id_, "limit": limit, "offset": offset}
+        parameters = {"procedure_id": id_, **page.parameters("time", "id")}
         async with connect(self._pool) as connection:
             cursor = await connection.execute(QUERIES["list_outcomes"], parameters)
             return [

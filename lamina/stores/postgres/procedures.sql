@@ -92,6 +92,8 @@ SELECT id, workspace, namespace, agent_id, trigger, action, tags, metadata, sour
 FROM procedures p
 WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namespace)s AND deleted_at IS NULL
   AND p.state = 'active' AND (NOT p.is_private OR p.user_id = %(user_id)s)
+  AND (created_at, id) < (coalesce(%(after_time)s::timestamptz, 'infinity'),
+                       coalesce(%(after_id)s::uuid, 'ffffffff-ffff-ffff-ffff-ffffffffffff'))
   AND /*filters*/ true
 ORDER BY created_at DESC, id DESC
 LIMIT %(limit)s OFFSET %(offset)s
@@ -102,6 +104,8 @@ SELECT id, workspace, namespace, agent_id, trigger, action, tags, metadata, sour
 FROM procedures
 WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namespace)s AND deleted_at IS NULL
   AND is_learnt AND state = %(state)s
+  AND (created_at, id) < (coalesce(%(after_time)s::timestamptz, 'infinity'),
+                       coalesce(%(after_id)s::uuid, 'ffffffff-ffff-ffff-ffff-ffffffffffff'))
 ORDER BY created_at DESC, id DESC
 LIMIT %(limit)s OFFSET %(offset)s
 
@@ -123,6 +127,8 @@ RETURNING state
 SELECT id, run, succeeded, comment, agent_id, reported_at
 FROM procedure_outcomes
 WHERE procedure_id = %(procedure_id)s
+  AND (reported_at, id) < (coalesce(%(after_time)s::timestamptz, 'infinity'),
+                       coalesce(%(after_id)s::uuid, 'ffffffff-ffff-ffff-ffff-ffffffffffff'))
 ORDER BY reported_at DESC, id DESC
 LIMIT %(limit)s OFFSET %(offset)s
 

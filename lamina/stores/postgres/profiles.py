@@ -12,6 +12,7 @@ from pydantic import TypeAdapter
 
 from lamina.core.json_values import is_same_json
 from lamina.core.memories import Metadata, Profile, ProfileVersion
+from lamina.core.paging import Page
 from lamina.core.profiles import FieldTimes, ProfileStatement, TimedDocument, revert, state, verified_after
 from lamina.core.scope import Scope
 from lamina.errors import NotFound
@@ -134,9 +135,9 @@ class Profiles:
         is_verified = frozenset(row["verified_fields"]) >= row["document"].keys()
         return Profile(scope.user or "", row["document"], row["version"], row["updated_at"], is_verified)
 
-    async def versions(self, scope: Scope, limit: int) -> tuple[ProfileVersion, ...]:
+    async def versions(self, scope: Scope, page: Page) -> tuple[ProfileVersion, ...]:
         """Return the states that the user's profile was in, the latest first, as far back as they are kept."""
         async with connect(self._pool) as connection:
-            parameters = {**scope_parameters(scope), "limit": limit}
+            parameters = {**scope_parameters(scope), **page.parameters("version")}
             cursor = await connection.execute(QUERIES["list_profile_versions"], parameters)
             return tuple([ProfileVersion(**row) async for row in cursor])

@@ -40,5 +40,6 @@ WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namesp
 SELECT version, document, written_at
 FROM profile_versions
 WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namespace)s AND user_id = %(user_id)s
+  AND version < coalesce(%(after_version)s::bigint, 9223372036854775807)
 ORDER BY version DESC
 LIMIT %(limit)s

@@ -7,6 +7,7 @@ from typing import Any
 from uuid import UUID
 
 from lamina.core.events import Event, EventKind
+from lamina.core.paging import Page
 from lamina.core.scope import Scope
 from lamina.core.sharing import MAX_SHARES_INTO, Share
 from lamina.core.tiers import Segment
@@ -41,9 +42,9 @@ class Shares:
             cursor = await connection.execute(QUERIES["find_shares_into"], parameters)
             return tuple([stored_share(row) async for row in cursor])
 
-    async def page(self, tenant: str, workspace: str, *, limit: int, offset: int) -> list[Share]:
+    async def page(self, tenant: str, workspace: str, page: Page) -> list[Share]:
         """Return shares from and into the workspace, also revoked and expired ones, latest first."""
-        parameters = {"tenant": tenant, "workspace": workspace, "limit": limit, "offset": offset}
+        parameters = {"tenant": tenant, "workspace": workspace, **page.parameters("time", "id")}
         async with connect(self._pool) as connection:
             cursor = await connection.execute(QUERIES["list_shares"], parameters)
             return [stored_share(row) async for row in cursor]

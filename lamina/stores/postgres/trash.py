@@ -10,6 +10,7 @@ import psycopg
 from psycopg.rows import DictRow
 from psycopg.types.json import Json
 
+from lamina.core.paging import Page
 from lamina.core.scope import Scope
 from lamina.core.trash import Discarded, TrashKind
 from lamina.errors import Conflict, NotFound
@@ -138,9 +139,9 @@ class Trash:
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
 
-    async def page(self, scope: Scope, *, cutoff: datetime, limit: int, offset: int) -> list[Discarded]:
+    async def page(self, scope: Scope, page: Page, *, cutoff: datetime) -> list[Discarded]:
         """Return the memories that were deleted in a scope since the cutoff, the last first."""
-        parameters = {**scope_parameters(scope), "cutoff": cutoff, "limit": limit, "offset": offset}
+        parameters = {**scope_parameters(scope), "cutoff": cutoff, **page.parameters("time", "id")}
         async with connect(self._pool) as connection:
             cursor = await connection.execute(QUERIES["list_trash"], parameters)
             return [_discarded(row) async for row in cursor]

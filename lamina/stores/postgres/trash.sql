@@ -43,6 +43,8 @@ ON CONFLICT (tenant, id) DO UPDATE SET deleted_at = excluded.deleted_at, rows = 
 SELECT id, workspace, namespace, user_id, agent_id, kind, deleted_at FROM trash
 WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namespace)s
   AND (user_id IS NULL OR user_id = %(user_id)s) AND deleted_at > %(cutoff)s
+  AND (deleted_at, id) < (coalesce(%(after_time)s::timestamptz, 'infinity'),
+                       coalesce(%(after_id)s::uuid, 'ffffffff-ffff-ffff-ffff-ffffffffffff'))
 ORDER BY deleted_at DESC, id DESC
 LIMIT %(limit)s OFFSET %(offset)s
 

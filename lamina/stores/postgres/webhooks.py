@@ -9,6 +9,7 @@ from uuid import UUID
 from psycopg.rows import DictRow
 from psycopg.types.json import Jsonb
 
+from lamina.core.paging import Page
 from lamina.core.webhooks import DeadLetter, Webhook
 from lamina.errors import Conflict, NotFound
 from lamina.stores.postgres.connection import Pool, connect
@@ -49,9 +50,11 @@ class WebhookTable:
         if not await self._rows(QUERIES["insert_webhook"], **row):
             raise Conflict(f"the tenant has {most} webhooks, the most it may; delete one first")
 
-    async def page(self, tenant: str, workspace: str | None = None) -> list[Webhook]:
+    async def page(self, tenant: str, page: Page, workspace: str | None = None) -> list[Webhook]:
         """Return the webhooks of a tenant, or of one of its workspaces, the oldest first."""
-        rows = await self._rows(QUERIES["list_webhooks"], tenant=tenant, workspace=workspace, id=None)
+        rows = await self._rows(
+            QUERIES["list_webhooks"], tenant=tenant, workspace=workspace, id=None, **page.parameters("time", "id")
+        )
         return [_webhook(row) for row in rows]
 
     async def get(self, tenant: str, id_: UUID) -> Webhook:
@@ -60,7 +63,9 @@ class WebhookTable:
         Raises:
             NotFound: If the tenant has none of this id.
         """
-        rows = await self._rows(QUERIES["list_webhooks"], tenant=tenant, workspace=None, id=id_)
+        rows = await self._rows(
+            QUERIES["list_webhooks"], tenant=tenant, workspace=None, id=id_, **Page(1).parameters("time", "id")
+        )
         if not rows:
             raise NotFound("webhook", str(id_))
         return _webhook(rows[0])
@@ -87,9 +92,9 @@ class WebhookTable:
         ):
             raise NotFound("webhook", str(id_))
 
-    async def dead_letters(self, tenant: str, id_: UUID, *, after: int, limit: int) -> list[DeadLetter]:
+    async def dead_letters(self, tenant: str, id_: UUID, page: Page) -> list[DeadLetter]:
         """Return dead letters of a webhook in the order of their events."""
-        rows = await self._rows(QUERIES["list_dead_letters"], tenant=tenant, id=id_, after=after, limit=limit)
+        rows = await self._rows(QUERIES["list_dead_letters"], tenant=tenant, id=id_, **page.parameters("position"))
         return [
             DeadLetter(row["event_id"], row["seq"], row["attempts"], row["error"], row["died_at"], row["is_due"])
             for row in rows

@@ -10,7 +10,10 @@ SELECT w.*, (SELECT count(*) FROM webhook_dead_letters d WHERE d.webhook_id = w.
 FROM webhooks w
 WHERE w.tenant = %(tenant)s AND (%(id)s::uuid IS NULL OR w.id = %(id)s)
   AND (%(workspace)s::text IS NULL OR w.workspace = %(workspace)s)
+  AND (w.created_at, w.id) > (coalesce(%(after_time)s::timestamptz, '-infinity'),
+                              coalesce(%(after_id)s::uuid, '00000000-0000-0000-0000-000000000000'))
 ORDER BY w.created_at, w.id
+LIMIT %(limit)s
 
 -- name: delete_webhook
 DELETE FROM webhooks WHERE tenant = %(tenant)s AND id = %(id)s
@@ -29,7 +32,7 @@ RETURNING id
 -- name: list_dead_letters
 SELECT d.event_id, d.seq, d.attempts, d.error, d.died_at, d.is_due
 FROM webhook_dead_letters d JOIN webhooks w ON w.id = d.webhook_id
-WHERE w.tenant = %(tenant)s AND w.id = %(id)s AND d.seq > %(after)s
+WHERE w.tenant = %(tenant)s AND w.id = %(id)s AND d.seq > %(after_position)s
 ORDER BY d.seq
 LIMIT %(limit)s
 
