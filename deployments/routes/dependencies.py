@@ -18,10 +18,7 @@ from lamina.policies.caching.cache_keys import digest
 from lamina.stores.postgres.idempotency import Once, hash_request
 from lamina.text.hygiene import clean_id
 
-MAX_OFFSET = 1_000_000
 MAX_ETAGS_CHARS = 2000
-PageLimit = Annotated[int, Query(ge=1, le=1000, description="Most entries of the page.")]
-PageOffset = Annotated[int, Query(ge=0, le=MAX_OFFSET, description="Entries to skip.")]
 
 
 async def scope_in(

@@ -1,6 +1,7 @@
 """Operations over many memories: follow them."""
 
 from http import HTTPStatus
+from typing import Annotated
 from uuid import UUID
 
 from fastapi import APIRouter, Response
@@ -8,7 +9,8 @@ from fastapi import APIRouter, Response
 from deployments.access import MEMORIES, Access
 from deployments.guard import allow
 from deployments.json_bodies import JsonRoute
-from deployments.routes.dependencies import PageLimit, ScopeDep
+from deployments.routes.dependencies import ScopeDep
+from deployments.routes.paging import Listing, paged
 from deployments.services import PrincipalDep, ServicesDep
 from lamina.api.operations import OperationOut, OperationsOut
 from lamina.core.operations import Operation
@@ -30,11 +32,13 @@ def tell_progress(operation: Operation, response: Response) -> None:
 @router.get("")
 @allow(Access(Verb.READ, MEMORIES))
 async def list_operations(
-    services: ServicesDep, principal: PrincipalDep, ids: ScopeDep, limit: PageLimit = 100
+    services: ServicesDep, principal: PrincipalDep, ids: ScopeDep, listing: Annotated[Listing, paged(UUID)]
 ) -> OperationsOut:
     """List the latest operations over many memories of a scope."""
-    found = await services.operations.latest(ids.scope(principal.tenant), limit)
-    return OperationsOut(operations=[OperationOut.from_operation(operation) for operation in found])
+    found = await services.operations.latest(ids.scope(principal.tenant), listing.page)
+    operations, following = listing.cut(found, lambda one: (one.id,))
+    shown = [OperationOut.from_operation(operation) for operation in operations]
+    return OperationsOut(operations=shown, next_cursor=following)
 
 
 @router.get("/{id}")

@@ -4,9 +4,9 @@ from datetime import datetime
 from typing import Any, Self
 from uuid import UUID
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
-from lamina.api.fields import Output
+from lamina.api.fields import Output, PageOut
 from lamina.core.operations import Operation, OperationKind, OperationState
 
 
@@ -33,7 +33,7 @@ class OperationOut(Output):
         return cls.from_attributes(operation)
 
 
-class OperationsOut(BaseModel):
+class OperationsOut(PageOut):
     """Operations, the latest first."""
 
     operations: list[OperationOut] = Field(description="The latest first.")

@@ -10,6 +10,7 @@ from pydantic import TypeAdapter
 
 from lamina.aio.cancelling import cancel_all
 from lamina.core.operations import Operation, OperationKind
+from lamina.core.paging import Page
 from lamina.core.ports import Clock
 from lamina.core.scope import Scope
 from lamina.errors import NotFound, describe_error
@@ -83,9 +84,9 @@ class Operations:
         """
         return await self._table.get(tenant, id_)
 
-    async def latest(self, scope: Scope, limit: int) -> list[Operation]:
+    async def latest(self, scope: Scope, page: Page) -> list[Operation]:
         """Return the latest operations of a scope, the last one first."""
-        return await self._table.page(scope, limit=limit)
+        return await self._table.page(scope, page)
 
     async def work(self) -> None:
         """Bring all open operations as far as they go.

@@ -33,6 +33,8 @@ INSERTS = {
     "VALUES (%(id)s, %(tenant)s, '', 'x', 'complete', now())",
     "/v1/jobs": "INSERT INTO job_runs (id, job, tenant, state, is_dry_run, is_forced, requested_by, moment) "
     "VALUES (%(id)s, 'sweep', %(tenant)s, 'done', true, false, 'api', now())",
+    "/v1/operations": "INSERT INTO operations (id, tenant, workspace, namespace, kind, request, state, requested_at) "
+    "VALUES (%(id)s, %(tenant)s, 'default', 'default', 'delete', '{}', 'complete', now())",
     "/v1/procedures/learnt": "UPDATE procedures SET is_learnt = true, state = 'proposed' WHERE tenant = %(tenant)s",
     "/v1/procedures/{id}/evidence": "UPDATE agent_turns SET procedure_id = %(of)s WHERE tenant = %(tenant)s",
     "/v1/webhooks/{id}/dead-letters": "INSERT INTO webhook_dead_letters (webhook_id, seq, event_id, attempts, error) "
@@ -45,6 +47,7 @@ DELETES = {
     "/v1/facts": "DELETE FROM edges WHERE id = %(id)s",
     "/v1/jobs": "DELETE FROM job_runs WHERE id = %(id)s",
     "/v1/keys": "DELETE FROM api_keys WHERE id = %(id)s",
+    "/v1/operations": "DELETE FROM operations WHERE id = %(id)s",
     "/v1/procedures/{id}/evidence": "DELETE FROM agent_turns WHERE id = %(id)s",
     "/v1/procedures/{id}/outcomes": "DELETE FROM procedure_outcomes WHERE id = %(id)s",
     "/v1/profile/versions": "DELETE FROM profile_versions WHERE tenant = %(tenant)s AND version = %(version)s",

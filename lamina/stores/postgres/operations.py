@@ -10,6 +10,7 @@ from psycopg.types.json import Json, Jsonb
 
 from lamina.core.memories import new_id
 from lamina.core.operations import Operation, OperationKind, OperationState
+from lamina.core.paging import Page
 from lamina.core.scope import Scope
 from lamina.errors import NotFound
 from lamina.stores.postgres.connection import Connection, Pool, connect, scope_parameters
@@ -76,9 +77,9 @@ class OperationTable:
             raise NotFound("operation", str(id_))
         return found[0]
 
-    async def page(self, scope: Scope, *, limit: int) -> list[Operation]:
+    async def page(self, scope: Scope, page: Page) -> list[Operation]:
         """Return the latest operations of a scope, the last one first."""
-        return await self._read(QUERIES["list_operations"], {**scope_parameters(scope), "limit": limit})
+        return await self._read(QUERIES["list_operations"], {**scope_parameters(scope), **page.parameters("id")})
 
     async def open(self) -> list[Operation]:
         """Return operations of all tenants that are not complete, the oldest first."""

@@ -16,6 +16,7 @@ SELECT * FROM operations
 WHERE tenant = %(tenant)s AND (workspace IS NULL OR workspace = %(workspace)s)
   AND (namespace IS NULL OR namespace = %(namespace)s)
   AND (%(user_id)s::text IS NULL OR user_id IS NULL OR user_id = %(user_id)s)
+  AND id < coalesce(%(after_id)s::uuid, 'ffffffff-ffff-ffff-ffff-ffffffffffff')
 ORDER BY id DESC
 LIMIT %(limit)s
 
