@@ -34,7 +34,7 @@ INSERTS = {
     "/v1/jobs": "INSERT INTO job_runs (id, job, tenant, state, is_dry_run, is_forced, requested_by, moment) "
     "VALUES (%(id)s, 'sweep', %(tenant)s, 'done', true, false, 'api', now())",
     "/v1/operations": "INSERT INTO operations (id, tenant, workspace, namespace, kind, request, state, requested_at) "
-    "VALUES (%(id)s, %(tenant)s, 'default', 'default', 'delete', '{}', 'complete', now())",
+    "VALUES (%(id)s, %(tenant)s, 'default', 'default', 'delete_notes', '{}', 'complete', now())",
     "/v1/procedures/learnt": "UPDATE procedures SET is_learnt = true, state = 'proposed' WHERE tenant = %(tenant)s",
     "/v1/procedures/{id}/evidence": "UPDATE agent_turns SET procedure_id = %(of)s WHERE tenant = %(tenant)s",
     "/v1/webhooks/{id}/dead-letters": "INSERT INTO webhook_dead_letters (webhook_id, seq, event_id, attempts, error) "
