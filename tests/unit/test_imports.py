@@ -59,8 +59,8 @@ MAY_BE_IMPORTED = {
     "import lamina.client": CLIENT,
     "# lamina --help\nsys.argv = ['lamina', '--help']\ntry:\n    import lamina.cli\n    lamina.cli.main()\n"
     "except SystemExit:\n    pass": COMMANDS | {"attr", "markdown_it", "mdurl"},
-    "import lamina.cli, deployments.up": COMMANDS | {"starlette"},
-    "import lamina.cli, deployments.up, deployments.local_ray, deployments.starter": COMMANDS
+    "import lamina.cli.commands, deployments.up": COMMANDS | {"starlette"},
+    "import lamina.cli.commands, deployments.up, deployments.local_ray, deployments.starter": COMMANDS
     | RAY
     | {"cachetools", "starlette"},
     "import deployments.fork_worker": set(),
