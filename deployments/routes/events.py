@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from http import HTTPStatus
 from typing import Annotated
 from uuid import UUID
@@ -27,6 +28,8 @@ from lamina.wiring.stores import utc_now
 router = APIRouter(prefix="/v1/events", tags=["read"], route_class=JsonRoute)
 STREAM = "text/event-stream"
 RETRY_MS = 2_000
+KEY_CHECK_S = 1.0
+"""Pause between two looks at the key of a stream; most of them are answered from memory."""
 MISSING = "events.missing"
 
 
@@ -117,6 +120,7 @@ class EventStream(Response):
             if not getattr(self._request.state, "is_head", False):
                 tasks = [
                     asyncio.create_task(self._send(subscription, start, send)),
+                    asyncio.create_task(self._until_key_ends()),
                     asyncio.create_task(_gone(receive)),
                 ]
                 try:
@@ -135,26 +139,24 @@ class EventStream(Response):
     async def _texts(self, subscription: Subscription, start: Start) -> AsyncIterator[str]:
         chosen = self._services.settings.events
         ends_at = time.monotonic() + chosen.stream_s
-        checked_at = time.monotonic()
         yield f"retry: {RETRY_MS}\n\n"
         if start.is_missing_some:
             yield f"event: {MISSING}\ndata: {{}}\n\n"
         feed = self._services.events.feed
         try:
             async for found in feed.follow(subscription, self._wanted, start.position, chosen.heartbeat_s):
-                now = time.monotonic()
-                if now - checked_at >= chosen.heartbeat_s:
-                    await self._check_key()
-                    checked_at = now
                 yield "".join(map(_as_text, found)) or ":\n\n"
-                if now >= ends_at:
+                if time.monotonic() >= ends_at:
                     return
-        except LaminaError:  # The key has ended, or Postgres does not answer: the client comes back.
+        except LaminaError:  # Postgres does not answer: the client comes back.
             return
 
-    async def _check_key(self) -> None:
-        header = self._request.headers.get("authorization", "")
-        await self._services.key_check.check(header.partition(" ")[2].strip())
+    async def _until_key_ends(self) -> None:
+        key = self._request.headers.get("authorization", "").partition(" ")[2].strip()
+        with suppress(LaminaError):
+            while True:
+                await asyncio.sleep(KEY_CHECK_S)
+                await self._services.key_check.check(key)
 
 
 async def _gone(receive: Receive) -> None:

@@ -296,6 +296,22 @@ async def test_a_stream_ends_with_its_key(app: Application, url: str) -> None:
             await reader.next()
 
 
+async def test_a_quiet_stream_ends_with_its_key_long_before_it_says_so(database: str, tmp_path: Path) -> None:
+    settings = settings_for(database, tmp_path, events=STREAMS | {"heartbeat_s": 600.0})
+    async with (
+        running(settings, database, HashingModel()) as app,
+        uvicorn_of(app.api, FrontDoorSettings()) as port,
+        httpx.AsyncClient(timeout=PATIENCE_S) as client,
+    ):
+        headers = {**STREAM, "Authorization": f"Bearer {app.new_key(app.tenant, KeyRole.READER)}"}
+        async with client.stream("GET", f"http://127.0.0.1:{port}/v1/events", headers=headers) as answer:
+            lines = answer.aiter_lines()
+            assert await anext(lines) == "retry: 2000"
+            [made] = [one for one in list_keys(app.url) if one.role is KeyRole.READER]
+            revoke_key(app.url, made.id)
+            assert [line async for line in lines if line] == []
+
+
 async def test_the_head_of_a_stream_ends(app: Application) -> None:
     answer = await app.client().head("/v1/events", headers=STREAM)
 
