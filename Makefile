@@ -110,14 +110,16 @@ endif
 test-doors: install $(patsubst %,$(DOORS)/%/.installed,$(filter $(ALL_DOORS),$(or $(NAMED_DOORS),$(ALL_DOORS)))) ## Run the tests of integrations: make test-doors langgraph
 	@$(if $(UNKNOWN_DOORS),echo 'no door $(UNKNOWN_DOORS); there are $(ALL_DOORS)'; exit 2)
 	@set -e; for door in $(or $(NAMED_DOORS),$(ALL_DOORS)); do \
-	  $(DOORS)/$$door/bin/python -m pytest -c tests/doors/pytest.ini tests/doors/$$door; done
+	  $(DOORS)/$$door/bin/python -m pytest -c tests/doors/pytest.ini --rootdir . --confcutdir tests/doors \
+	    tests/doors/$$door; done
 
+$(DOORS)/%/.installed: REQUIREMENTS = $(patsubst %,--requirement %,$(wildcard tests/doors/$*/requirements.txt))
 $(DOORS)/%/.installed: pyproject.toml
 	@test -x $(DOORS)/$*/bin/python || $(PYTHON) -m venv $(DOORS)/$*
 	@pip='$(DOORS)/$*/bin/python -m pip --quiet'; \
 	{ ! $$pip config list | grep -E '$(OWN_INDEX)' >/dev/null && $$pip install --only-binary :all: uv && \
-	  $(DOORS)/$*/bin/uv pip install --quiet --python $(DOORS)/$*/bin/python --group doors --editable '.[$*]'; } || \
-	{ $$pip install --upgrade pip && $$pip install --group doors --editable '.[$*]'; }
+	  $(DOORS)/$*/bin/uv pip install --quiet --python $(DOORS)/$*/bin/python --group doors --editable '.[$*]' $(REQUIREMENTS); } || \
+	{ $$pip install --upgrade pip && $$pip install --group doors --editable '.[$*]' $(REQUIREMENTS); }
 	@touch $@
 
 check: install ## What every commit must pass beside the tests.

@@ -30,6 +30,7 @@ from benchmarks import (
     rollout,
     scaling,
     start,
+    swarm,
 )
 from benchmarks.report import errors
 from lamina.errors import LaminaError
@@ -64,6 +65,7 @@ app.command("hostile")(hostile.measure)
 app.command("abuse")(abuse.measure)
 app.command("embedding")(embedding.measure)
 app.command("start")(start.measure)
+app.command("swarm")(swarm.measure)
 
 
 def main() -> None:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import runpy
 import subprocess
 import uuid
@@ -46,6 +47,22 @@ def door(service: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> Door:
     monkeypatch.setenv("LAMINA_URL", service["url"])
     monkeypatch.setenv("LAMINA_API_KEY", service["key"])
     return Door(**service, workspace=f"workspace {uuid.uuid4()}")
+
+
+@pytest.fixture
+def pasted(door: Door, capsys: pytest.CaptureFixture[str]) -> Callable[[str], None]:
+    """Run the programs of docs/doors.md that import an integration; each prints what stands below it."""
+
+    def run(integration: str) -> None:
+        text = (ROOT / "docs/doors.md").read_text()
+        programs = re.findall(r"```python\n(.*?)```\n\n```text\n(.*?)```", text, re.DOTALL)
+        chosen = [(code, output) for code, output in programs if f"lamina.integrations.{integration} " in code]
+        assert chosen, f"docs/doors.md has no program of {integration}"
+        for code, output in chosen:
+            exec(compile(code, "docs/doors.md", "exec"), {})  # noqa: S102 - our own document
+            assert capsys.readouterr().out == output
+
+    return run
 
 
 @pytest.fixture

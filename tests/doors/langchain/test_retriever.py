@@ -1,4 +1,4 @@
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -42,6 +42,11 @@ class TestRetriever(RetrieversIntegrationTests):
         assert first.page_content == FACTS[0]
         assert first.metadata["tier"] == "notes"
         assert first.id
+
+    def test_the_documents_program_prints_what_they_say(self, pasted: Callable[[str], None]) -> None:
+        with Client(scope={"workspace": "atlas"}) as client:
+            client.add(FACTS[0])
+        pasted("langchain")
 
     def test_further_fields_narrow_the_search(self) -> None:
         assert LaminaRetriever(scope=self.scope, search={"tiers": ["documents"]}).invoke("barometer") == []
