@@ -1,13 +1,138 @@
-"""LangChain: a retriever over all tiers."""
+"""LangChain: memory of an agent as a middleware, a retriever over all tiers, and the history of a session."""
 
-from typing import Any
+import logging
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from typing import Annotated, Any, NotRequired
+from urllib.parse import quote
+from uuid import uuid4
 
+from langchain.agents.middleware import AgentMiddleware, AgentState, ModelRequest, ModelResponse
+from langchain.agents.middleware.types import PrivateStateAttr
 from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun
+from langchain_core.chat_history import BaseChatMessageHistory
 from langchain_core.documents import Document
+from langchain_core.messages import (
+    AIMessage,
+    BaseMessage,
+    HumanMessage,
+    ToolMessage,
+    message_to_dict,
+    messages_from_dict,
+)
 from langchain_core.retrievers import BaseRetriever
+from langgraph.config import get_config
+from langgraph.runtime import Runtime
 from pydantic import Field
 
 from lamina.client import AsyncClient, Client
+from lamina.client.calls import Call
+from lamina.errors import LaminaError
+from lamina.integrations._clients import Clients
+
+Json = dict[str, Any]
+PAGE = 1000
+MESSAGES_AT_ONCE = 100
+MOST_QUERY_CHARS = 8_000
+# Metadata hold 64 KiB; a longer text stands in the message alone.
+MOST_METADATA_CHARS = 40_000
+ROLES = {"human": "user", "ai": "assistant", "system": "system", "tool": "tool"}
+logger = logging.getLogger(__name__)
+
+
+class MemoryState(AgentState[Any]):
+    """The state of an agent with the block that its calls of the model get."""
+
+    lamina_block: NotRequired[Annotated[str, PrivateStateAttr]]  # type: ignore[valid-type]  # its base is a TypedDict
+
+
+class LaminaMiddleware(AgentMiddleware[MemoryState, Any, Any]):
+    """Put memories before the question of each run, and record the run afterwards.
+
+    The block stands directly before the user's last message, behind all that a provider may have in its cache, and in
+    the requests to the model alone: it is neither in the agent's state nor recorded. Without an answer of Lamina the
+    agent runs without memory; a warning of the logger `lamina.integrations.langchain` tells why.
+
+    Args:
+        scope: workspace, namespace, user, agent and swarm. The session is the thread of the run, if it has one.
+        context: Further fields of `POST /v1/context`, such as budget_tokens or tiers.
+        records: Whether runs are recorded.
+        url: Where Lamina listens; ``LAMINA_URL``, then http://127.0.0.1:8000.
+        key: API key; ``LAMINA_API_KEY``, or the file that ``LAMINA_API_KEY_FILE`` names.
+    """
+
+    state_schema = MemoryState
+
+    def __init__(
+        self,
+        scope: Mapping[str, str] | None = None,
+        *,
+        context: Mapping[str, Any] | None = None,
+        records: bool = True,
+        url: str | None = None,
+        key: str | None = None,
+    ) -> None:
+        super().__init__()
+        self._clients = Clients(url, key, scope)
+        self._context = dict(context or {})
+        self._records = records
+
+    def close(self) -> None:
+        """Close the connections of the synchronous methods."""
+        self._clients.close()
+
+    async def aclose(self) -> None:
+        """Close the connections of the asynchronous methods, of this event loop."""
+        await self._clients.aclose()
+
+    def before_agent(self, state: MemoryState, runtime: Runtime[Any]) -> Json | None:
+        """Search for what the user's last message needs."""
+        question = _question(state["messages"])
+        try:
+            return _block(self._clients.plain.context(question, **self._context) if question else {})
+        except LaminaError as error:
+            return _without_memory(error)
+
+    async def abefore_agent(self, state: MemoryState, runtime: Runtime[Any]) -> Json | None:
+        """Search for what the user's last message needs."""
+        question = _question(state["messages"])
+        try:
+            return _block(await self._clients.of_loop().context(question, **self._context) if question else {})
+        except LaminaError as error:
+            return _without_memory(error)
+
+    def wrap_model_call(
+        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
+    ) -> ModelResponse[Any]:
+        """Put the block into a request."""
+        return handler(_with_block(request))
+
+    async def awrap_model_call(
+        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
+    ) -> ModelResponse[Any]:
+        """Put the block into a request."""
+        return await handler(_with_block(request))
+
+    def after_agent(self, state: MemoryState, runtime: Runtime[Any]) -> Json | None:
+        """Record what was said since the user's last message, that one included."""
+        if (turn := _turn(state["messages"])) and self._records:
+            try:
+                self._clients.plain.record(**turn, session=self._session())
+            except LaminaError as error:
+                logger.warning("the run is not recorded: %s", error)
+        return None
+
+    async def aafter_agent(self, state: MemoryState, runtime: Runtime[Any]) -> Json | None:
+        """Record what was said since the user's last message, that one included."""
+        if (turn := _turn(state["messages"])) and self._records:
+            try:
+                await self._clients.of_loop().record(**turn, session=self._session())
+            except LaminaError as error:
+                logger.warning("the run is not recorded: %s", error)
+        return None
+
+    def _session(self) -> str:
+        thread = get_config().get("configurable", {}).get("thread_id")
+        return self._clients.scope.get("session") or str(thread or uuid4())
 
 
 class LaminaRetriever(BaseRetriever):
@@ -47,3 +172,121 @@ def _documents(answer: dict[str, Any]) -> list[Document]:
         )
         for result in answer["results"]
     ]
+
+
+class LaminaChatMessageHistory(BaseChatMessageHistory):
+    """Keep the messages of a session, which come back as they were added and are memories beside.
+
+    Args:
+        session: The conversation.
+        scope: workspace, namespace, user, agent and swarm.
+        url: Where Lamina listens; ``LAMINA_URL``, then http://127.0.0.1:8000.
+        key: API key; ``LAMINA_API_KEY``, or the file that ``LAMINA_API_KEY_FILE`` names.
+    """
+
+    def __init__(
+        self, session: str, scope: Mapping[str, str] | None = None, *, url: str | None = None, key: str | None = None
+    ) -> None:
+        self._session = session
+        self._clients = Clients(url, key, scope)
+
+    @property
+    def messages(self) -> list[BaseMessage]:
+        """The messages in their order, those included that a summary stands for."""
+        return [_message(item) for item in self._stored()]
+
+    def add_messages(self, messages: Sequence[BaseMessage]) -> None:
+        """Add messages at the end, up to 100 together."""
+        sent = [_sent(message) for message in messages]
+        for start in range(0, len(sent), MESSAGES_AT_ONCE):
+            part = sent[start : start + MESSAGES_AT_ONCE]
+            self._clients.plain.record(part, session=self._session, idempotency_key=str(uuid4()))
+
+    def clear(self) -> None:
+        """Delete the messages; notes that were drawn from them stay."""
+        for item in list(self._stored()):
+            self._clients.plain.delete_message(item["id"])
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._clients.close()
+
+    def _stored(self) -> Iterator[Json]:
+        ids = {name: id_ for name, id_ in self._clients.scope.items() if name != "session"}
+        path = f"/v1/sessions/{quote(self._session, safe='')}/messages"
+        for offset in range(0, 1_000_000, PAGE):
+            params = {**ids, "limit": PAGE, "offset": offset, "include_compacted": "true"}
+            page = self._clients.plain.send(Call("GET", path, params=params))["messages"]
+            yield from (item for item in page if not item["is_summary"])
+            if len(page) < PAGE:
+                return
+
+
+def _question(messages: Sequence[BaseMessage]) -> str:
+    place = _last_human(messages)
+    return "" if place is None else messages[place].text.strip()[:MOST_QUERY_CHARS]
+
+
+def _last_human(messages: Sequence[BaseMessage]) -> int | None:
+    return next((place for place in reversed(range(len(messages))) if isinstance(messages[place], HumanMessage)), None)
+
+
+def _block(answer: Json) -> Json:
+    return {"lamina_block": answer.get("text", "")}
+
+
+def _without_memory(error: LaminaError) -> Json:
+    logger.warning("the agent runs without memory: %s", error)
+    return _block({})
+
+
+def _with_block(request: ModelRequest[Any]) -> ModelRequest[Any]:
+    block, place = request.state.get("lamina_block"), _last_human(request.messages)
+    if not block or place is None:
+        return request
+    # A message of the user: several providers take one of the system at the beginning alone.
+    memory = HumanMessage(f"<memory>\n{block}\n</memory>")
+    return request.override(messages=[*request.messages[:place], memory, *request.messages[place:]])
+
+
+def _turn(messages: Sequence[BaseMessage]) -> Json:
+    """Return the run as a turn of a session: what was said, and the tools that were called with their results."""
+    place = _last_human(messages)
+    said = [] if place is None else list(messages[place:])
+    results = {message.tool_call_id: message for message in said if isinstance(message, ToolMessage)}
+    calls = [call for message in said if isinstance(message, AIMessage) for call in message.tool_calls]
+    texts = [_said(message) for message in said if not isinstance(message, ToolMessage) and message.text.strip()]
+    return {"messages": texts, "tool_calls": [_called(call, results) for call in calls]} if texts else {}
+
+
+def _said(message: BaseMessage) -> Json:
+    # The id makes that a message which is delivered again changes nothing.
+    return {
+        "role": ROLES.get(message.type, "user"),
+        "content": message.text,
+        **({"ref": message.id} if message.id else {}),
+    }
+
+
+def _called(call: Mapping[str, Any], results: Mapping[str, ToolMessage]) -> Json:
+    result = results.get(call["id"] or "")
+    told = {} if result is None else {"result": result.text, "succeeded": result.status != "error"}
+    return {"name": call["name"], "arguments": call["args"], **({"id": call["id"]} if call["id"] else {}), **told}
+
+
+def _sent(message: BaseMessage) -> Json:
+    """Return a message as the service takes it; its own form stands in the metadata."""
+    whole = message_to_dict(message)
+    if len(message.text) > MOST_METADATA_CHARS and isinstance(message.content, str):
+        whole["data"] = {name: value for name, value in whole["data"].items() if name != "content"}
+    calls = message.tool_calls if isinstance(message, AIMessage) else []
+    text = message.text if message.text.strip() else ", ".join(f"calls {call['name']}" for call in calls) or "(empty)"
+    return {"role": ROLES.get(message.type, "user"), "content": text, "metadata": {"langchain": whole}}
+
+
+def _message(item: Json) -> BaseMessage:
+    whole = item["metadata"].get("langchain")
+    if whole is None:  # Recorded at another door.
+        kind = next((kind for kind, role in ROLES.items() if role == item["role"]), "human")
+        whole = {"type": "ai" if kind == "tool" else kind, "data": {}}
+    return messages_from_dict([{**whole, "data": {"content": item["content"], **whole["data"]}}])[0]

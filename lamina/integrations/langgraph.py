@@ -1,6 +1,5 @@
 """LangGraph: a store of long-term memory, which deepagents mounts as well."""
 
-import asyncio
 import hashlib
 import inspect
 import json
@@ -8,7 +7,6 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterat
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import Any, Self, TypeVar, cast
-from weakref import WeakKeyDictionary
 
 from langgraph.store.base import (
     BaseStore,
@@ -28,6 +26,7 @@ from langgraph.store.base import (
 
 from lamina.client import AsyncClient, Client
 from lamina.errors import InvalidInput, NotFound, PreconditionFailed
+from lamina.integrations._clients import Clients
 
 Json = dict[str, Any]
 Namespace = tuple[str, ...]
@@ -79,11 +78,7 @@ class LaminaStore(BaseStore):
         ttl: TTLConfig | None = None,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
-        self._address = (url, key)
-        self._scope = dict(scope or {})
-        self._client = Client(url, key, scope=self._scope)
-        # Connections belong to the event loop on which they were opened.
-        self._clients: WeakKeyDictionary[asyncio.AbstractEventLoop, AsyncClient] = WeakKeyDictionary()
+        self._clients = Clients(url, key, scope)
         self._fields = list((index or {}).get("fields") or ["$"])
         self.ttl_config = ttl
         self._now = now
@@ -103,35 +98,30 @@ class LaminaStore(BaseStore):
 
     def close(self) -> None:
         """Close the connections of the synchronous methods."""
-        self._client.close()
+        self._clients.close()
 
     async def aclose(self) -> None:
         """Close the connections of the asynchronous methods, of this event loop."""
-        client = self._clients.pop(asyncio.get_running_loop(), None)
-        if client is not None:
-            await client.close()
+        await self._clients.aclose()
 
     def batch(self, ops: Iterable[Op]) -> list[Result]:
         """Run operations: first what reads, then what writes."""
-        return _run(_Operations(self._client, self._scope, self._fields, self._now).run(list(ops)))
+        return _run(self._over(self._clients.plain).run(list(ops)))
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
         """Run operations: first what reads, then what writes."""
-        return await _Operations(self._here(), self._scope, self._fields, self._now).run(list(ops))
+        return await self._over(self._clients.of_loop()).run(list(ops))
 
     def sweep_ttl(self) -> int:
         """Delete the items that have expired; return how many."""
-        return _run(_Operations(self._client, self._scope, self._fields, self._now).sweep())
+        return _run(self._over(self._clients.plain).sweep())
 
     async def asweep_ttl(self) -> int:
         """Delete the items that have expired; return how many."""
-        return await _Operations(self._here(), self._scope, self._fields, self._now).sweep()
+        return await self._over(self._clients.of_loop()).sweep()
 
-    def _here(self) -> AsyncClient:
-        loop = asyncio.get_running_loop()
-        if loop not in self._clients:
-            self._clients[loop] = AsyncClient(*self._address, scope=self._scope)
-        return self._clients[loop]
+    def _over(self, client: Client | AsyncClient) -> "_Operations":
+        return _Operations(client, self._clients.scope, self._fields, self._now)
 
 
 class _Operations:

@@ -1,0 +1,124 @@
+"""LlamaIndex: a memory block that recalls and records, and a retriever over all tiers."""
+
+import re
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from llama_index.core.base.llms.types import ChatMessage
+from llama_index.core.memory import BaseMemoryBlock
+from llama_index.core.retrievers import BaseRetriever
+from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
+from pydantic import Field
+
+from lamina.client import AsyncClient, Client
+
+Json = dict[str, Any]
+MESSAGES_AT_ONCE = 100
+CHARS_PER_TOKEN = 4
+ROLES = {"user": "user", "assistant": "assistant", "system": "system", "developer": "system", "tool": "tool"}
+_NEXT_MEMORY = re.compile(r"\n+(?=\[)")
+
+
+class LaminaMemoryBlock(BaseMemoryBlock[str]):
+    """Recall what the last message needs, and record the messages that leave the short-term memory.
+
+    The session of what is recorded is that of the `Memory` which has the block. The address and the key are those of
+    `lamina.client.Client`: ``LAMINA_URL`` and ``LAMINA_API_KEY`` where they are not given. Under pressure the memories
+    that matter least go first.
+    """
+
+    name: str = "lamina"
+    priority: int = 1
+    scope: dict[str, str] = Field(default_factory=dict)
+    """workspace, namespace, user, agent and swarm of everything."""
+    context: dict[str, Any] = Field(default_factory=dict)
+    """Further fields of every search, such as budget_tokens or tiers."""
+    url: str | None = None
+    key: str | None = Field(default=None, repr=False)
+
+    async def _aget(self, messages: list[ChatMessage] | None = None, **block_kwargs: Any) -> str:
+        question = next((text for message in reversed(messages or []) if (text := _text(message))), None)
+        if question is None:
+            return ""
+        async with self._client() as client:
+            return str((await client.context(question, **self.context))["text"])
+
+    async def _aput(self, messages: list[ChatMessage]) -> None:
+        of_session: defaultdict[str, list[Json]] = defaultdict(list)
+        for message in messages:
+            if text := _text(message):
+                session = message.additional_kwargs.get("session_id") or self.scope.get("session") or "llama-index"
+                of_session[session].append({"role": ROLES.get(message.role.value, "user"), "content": text})
+        async with self._client() as client:
+            for session, said in of_session.items():
+                for start in range(0, len(said), MESSAGES_AT_ONCE):
+                    await client.record(said[start : start + MESSAGES_AT_ONCE], session=session)
+
+    async def atruncate(self, content: str, tokens_to_truncate: int) -> str | None:
+        """Leave out the last memories, which matter least; ``None`` if nothing would be left."""
+        left = len(content) - tokens_to_truncate * CHARS_PER_TOKEN
+        ends = [match.start() for match in _NEXT_MEMORY.finditer(content) if match.start() <= left]
+        return content[: ends[-1]] if ends else None
+
+    def _client(self) -> AsyncClient:
+        # LlamaIndex's synchronous methods run each call on an event loop of its own, to which connections belong.
+        return AsyncClient(self.url, self.key, scope=self.scope)
+
+
+class LaminaRetriever(BaseRetriever):
+    """Retrieve what a search of all tiers finds, best first, with its score and what else is known of it.
+
+    Args:
+        k: Most nodes.
+        scope: workspace, namespace, user, agent, session and swarm of every search.
+        search: Further fields of every search, such as tiers, tags or filters.
+        url: Where Lamina listens; ``LAMINA_URL``, then http://127.0.0.1:8000.
+        key: API key; ``LAMINA_API_KEY``, or the file that ``LAMINA_API_KEY_FILE`` names.
+        options: Those of LlamaIndex.
+    """
+
+    def __init__(
+        self,
+        k: int = 10,
+        scope: Mapping[str, str] | None = None,
+        *,
+        search: Mapping[str, Any] | None = None,
+        url: str | None = None,
+        key: str | None = None,
+        **options: Any,
+    ) -> None:
+        super().__init__(**options)
+        self._address = (url, key)
+        self._scope = dict(scope or {})
+        self._search = {**(search or {}), "limit": k}
+
+    def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
+        with Client(*self._address, scope=self._scope) as client:
+            return _nodes(client.search(query_bundle.query_str, **self._search)["results"])
+
+    async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
+        async with AsyncClient(*self._address, scope=self._scope) as client:
+            return _nodes((await client.search(query_bundle.query_str, **self._search))["results"])
+
+
+def _text(message: ChatMessage) -> str:
+    return (message.content or "").strip()
+
+
+def _nodes(results: Sequence[Json]) -> list[NodeWithScore]:
+    shown = {"id", "content", "score"}
+    return [
+        NodeWithScore(
+            node=TextNode(
+                id_=result["id"],
+                text=result["content"],
+                metadata={name: value for name, value in result.items() if name not in shown},
+                # A model needs the text; it may ask for the rest.
+                excluded_llm_metadata_keys=list(result.keys() - shown),
+                excluded_embed_metadata_keys=list(result.keys() - shown),
+            ),
+            score=result["score"],
+        )
+        for result in results
+    ]

@@ -1,0 +1,94 @@
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from llama_index.core.base.llms.types import ChatMessage, ImageBlock, TextBlock
+from llama_index.core.memory import Memory
+
+from lamina.client import Client
+from lamina.client.calls import Call
+from lamina.integrations.llama_index import LaminaMemoryBlock, LaminaRetriever
+
+FACT = "The spare key hangs behind the barometer"
+QUESTION = "Where does the spare key hang?"
+
+
+@pytest.fixture
+def client(door: Any) -> Iterator[Client]:
+    with Client(scope={"workspace": door.workspace}) as client:
+        yield client
+
+
+@pytest.fixture
+def block(door: Any) -> LaminaMemoryBlock:
+    return LaminaMemoryBlock(scope={"workspace": door.workspace})
+
+
+def said(client: Client, session: str) -> list[tuple[str, str]]:
+    answer = client.send(Call("GET", f"/v1/sessions/{session}/messages", params=client._scope))
+    return [(message["role"], message["content"]) for message in answer["messages"]]
+
+
+async def test_a_memory_gets_what_its_last_message_needs(client: Client, block: LaminaMemoryBlock) -> None:
+    client.add(FACT)
+    memory = Memory.from_defaults("s", memory_blocks=[block])
+    await memory.aput(ChatMessage(QUESTION, role="user"))
+
+    shown = "\n".join(message.content or "" for message in await memory.aget())
+
+    assert FACT in shown
+    assert QUESTION in shown
+
+
+async def test_what_leaves_the_short_term_memory_is_recorded_in_its_session(
+    client: Client, block: LaminaMemoryBlock
+) -> None:
+    messages = [
+        ChatMessage("Hello", role="user"),
+        ChatMessage(blocks=[TextBlock(text="Look"), ImageBlock(url="http://127.0.0.1/x.png")], role="assistant"),
+        ChatMessage("", role="assistant"),
+        ChatMessage("It weighs 3 kg", role="tool"),
+    ]
+
+    await block.aput(messages, from_short_term_memory=True, session_id="s1")
+    await block.aput([ChatMessage("Elsewhere", role="user")], session_id="s2")
+    await block.aput([])
+
+    assert said(client, "s1") == [("user", "Hello"), ("assistant", "Look"), ("tool", "It weighs 3 kg")]
+    assert said(client, "s2") == [("user", "Elsewhere")]
+
+
+async def test_a_block_without_a_question_is_empty(block: LaminaMemoryBlock) -> None:
+    assert await block.aget() == ""
+    assert await block.aget([ChatMessage("  ", role="user")]) == ""
+
+
+async def test_under_pressure_the_memories_that_matter_least_go(client: Client, block: LaminaMemoryBlock) -> None:
+    client.add_many([FACT, "The key of the boathouse is with the harbour master", "The key to the cellar is of brass"])
+    whole = await block.aget([ChatMessage(QUESTION, role="user")])
+
+    cut = await block.atruncate(whole, 10)
+
+    assert cut is not None
+    assert whole.startswith(cut)
+    assert len(cut) <= len(whole) - 40
+    assert FACT in cut
+    assert await block.atruncate(whole, 10_000) is None
+
+
+@pytest.mark.parametrize("is_async", [False, True], ids=["sync", "async"])
+async def test_a_retriever_finds_in_all_tiers(door: Any, client: Client, is_async: bool) -> None:
+    client.add_many([FACT, "The key of the boathouse is with the harbour master"])
+    retriever = LaminaRetriever(1, {"workspace": door.workspace})
+
+    (found,) = await retriever.aretrieve(QUESTION) if is_async else retriever.retrieve(QUESTION)
+
+    assert found.node.get_content() == FACT
+    assert found.node.metadata["tier"] == "notes"
+    assert found.score is not None
+    none = LaminaRetriever(1, {"workspace": door.workspace}, search={"tiers": ["documents"]})
+    assert none.retrieve(QUESTION) == []
+
+
+def test_a_memory_remembers_by_the_example(printed: Callable[[str], str]) -> None:
+    assert printed("llama_index_memory.py") == "Behind the barometer.\n"
