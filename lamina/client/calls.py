@@ -299,6 +299,10 @@ class Calls(ABC, Generic[Answer, Done]):
         """Remove expired rows from the caches' tables (`DELETE /cache/stats/expired`); needs an admin key."""
         return self.send(Call("DELETE", "/cache/stats/expired"))
 
+    def messages(self, session: str, **fields: Any) -> Answer:
+        """List the messages of a session (`GET /v1/sessions/{session}/messages`)."""
+        return self._get(f"/v1/sessions/{quote(session, safe='')}/messages", self._in_scope(fields))
+
     def forecast(self, session: str, **scope: Any) -> Answer:
         """Return how full a session is (`GET /v1/sessions/{session}/forecast`)."""
         # Slashes of an id are quoted, too: a proxy may merge or cut them.

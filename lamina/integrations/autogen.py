@@ -1,0 +1,102 @@
+"""AutoGen: a `Memory` that puts what is remembered before the model's next answer."""
+
+import json
+from collections.abc import Mapping
+from typing import Any, Self
+
+from autogen_core import CancellationToken, Component
+from autogen_core.memory import Memory, MemoryContent, MemoryMimeType, MemoryQueryResult, UpdateContextResult
+from autogen_core.model_context import ChatCompletionContext
+from autogen_core.models import SystemMessage, UserMessage
+from pydantic import BaseModel, Field
+
+from lamina.integrations._turns import TurnMemory
+
+
+class LaminaMemoryConfig(BaseModel):
+    """How a memory is made again; the key stays in the environment."""
+
+    scope: dict[str, str] = Field(default_factory=dict)
+    url: str | None = None
+
+
+class LaminaMemory(Memory, Component[LaminaMemoryConfig]):
+    """Notes of a scope as a `Memory`, and a search of all its tiers.
+
+    Args:
+        scope: workspace, namespace, user and agent.
+        url: Where Lamina listens; else ``LAMINA_URL``.
+        key: API key; else ``LAMINA_API_KEY``.
+    """
+
+    component_config_schema = LaminaMemoryConfig
+    component_provider_override = "lamina.integrations.autogen.LaminaMemory"
+
+    def __init__(self, scope: Mapping[str, str] | None = None, url: str | None = None, key: str | None = None) -> None:
+        self._config = LaminaMemoryConfig(scope=dict(scope or {}), url=url)
+        self._memory = TurnMemory(scope, url, key)
+
+    async def update_context(self, model_context: ChatCompletionContext) -> UpdateContextResult:
+        """Add a message with the memories for the last message of a user, if there are any."""
+        messages = await model_context.get_messages()
+        asked = next((message for message in reversed(messages) if isinstance(message, UserMessage)), None)
+        question = asked.content if asked is not None and isinstance(asked.content, str) else ""
+        block, results = await self._memory.recall(question)
+        if block:
+            await model_context.add_message(SystemMessage(content=block))
+        return UpdateContextResult(memories=_result(results))
+
+    async def query(
+        self, query: str | MemoryContent, cancellation_token: CancellationToken | None = None, **kwargs: Any
+    ) -> MemoryQueryResult:
+        """Search all tiers, best first; further fields are those of a search."""
+        async with self._memory.client() as client:
+            return _result((await client.search(_text(query), **kwargs))["results"])
+
+    async def add(self, content: MemoryContent, cancellation_token: CancellationToken | None = None) -> None:
+        """Store a text as a note, with its metadata.
+
+        Raises:
+            ValueError: For an image or bytes.
+        """
+        async with self._memory.client() as client:
+            await client.add(_text(content), metadata=content.metadata or {})
+
+    async def clear(self) -> None:
+        """Delete all notes of the scope."""
+        async with self._memory.client() as client:
+            while notes := (await client.notes(limit=100))["notes"]:
+                for note in notes:
+                    await client.delete(note["id"])
+
+    async def close(self) -> None:
+        """Do nothing: no connection stays open."""
+
+    def _to_config(self) -> LaminaMemoryConfig:
+        return self._config
+
+    @classmethod
+    def _from_config(cls, config: LaminaMemoryConfig) -> Self:
+        return cls(config.scope, config.url)
+
+
+def _text(content: str | MemoryContent) -> str:
+    value = content.content if isinstance(content, MemoryContent) else content
+    if isinstance(value, str):
+        return value
+    if isinstance(value, dict):
+        return json.dumps(value, ensure_ascii=False)
+    raise ValueError(f"memory: holds texts and JSON; {type(value).__name__} is neither")
+
+
+def _result(results: list[Any]) -> MemoryQueryResult:
+    return MemoryQueryResult(
+        results=[
+            MemoryContent(
+                content=result["content"],
+                mime_type=MemoryMimeType.TEXT,
+                metadata={name: value for name, value in result.items() if name != "content"},
+            )
+            for result in results
+        ]
+    )

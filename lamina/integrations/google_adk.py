@@ -1,0 +1,132 @@
+"""Google ADK: a memory service; an event is stored once, however often its session is added."""
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from google.adk.events import Event
+from google.adk.memory import BaseMemoryService
+from google.adk.memory.base_memory_service import SearchMemoryResponse
+from google.adk.memory.memory_entry import MemoryEntry
+from google.adk.sessions import Session
+from google.genai import types
+
+from lamina.integrations._turns import TurnMemory, storable
+
+_MOST_MESSAGES = 200
+_KINDS = {"sessions": "delete_message", "notes": "delete"}
+"""How a memory of a tier is deleted."""
+
+
+class LaminaMemoryService(BaseMemoryService):
+    """Memories of the users of an application.
+
+    An application is an agent of Lamina, unless the scope names another one.
+
+    Args:
+        scope: workspace, namespace and agent.
+        url: Where Lamina listens; else ``LAMINA_URL``.
+        key: API key; else ``LAMINA_API_KEY``.
+        limit: Most memories of a search.
+    """
+
+    def __init__(
+        self,
+        scope: Mapping[str, str] | None = None,
+        url: str | None = None,
+        key: str | None = None,
+        *,
+        limit: int = 10,
+    ) -> None:
+        self._memory = TurnMemory(scope, url, key)
+        self._limit = limit
+
+    async def add_session_to_memory(self, session: Session) -> None:
+        """Add the events of a session that are not there yet."""
+        await self.add_events_to_memory(
+            app_name=session.app_name, user_id=session.user_id, events=session.events, session_id=session.id
+        )
+
+    async def add_events_to_memory(
+        self,
+        *,
+        app_name: str,
+        user_id: str,
+        events: Sequence[Event],
+        session_id: str | None = None,
+        custom_metadata: Mapping[str, object] | None = None,
+    ) -> None:
+        """Add events; those that are there already change nothing."""
+        messages = [message for event in events if (message := _message(event, dict(custom_metadata or {})))]
+        async with self._memory.client(_ids(app_name, user_id)) as client:
+            for start in range(0, len(messages), _MOST_MESSAGES):
+                batch = messages[start : start + _MOST_MESSAGES]
+                await client.record(batch, session=session_id or f"events of {app_name}")
+
+    async def add_memory(
+        self,
+        *,
+        app_name: str,
+        user_id: str,
+        memories: Sequence[MemoryEntry],
+        custom_metadata: Mapping[str, object] | None = None,
+    ) -> None:
+        """Store memories as notes; one that is there already changes nothing."""
+        async with self._memory.client(_ids(app_name, user_id)) as client:
+            for memory in memories:
+                metadata = {**(custom_metadata or {}), **memory.custom_metadata}
+                if text := _text(memory.content).strip():
+                    await client.add(text, metadata=metadata)
+
+    async def search_memory(self, *, app_name: str, user_id: str, query: str) -> SearchMemoryResponse:
+        """Return the best memories of all tiers, best first."""
+        async with self._memory.client(_ids(app_name, user_id)) as client:
+            found = await client.search(query, limit=self._limit)
+        return SearchMemoryResponse(memories=[_entry(result) for result in found["results"]])
+
+    async def delete_memory(self, *, app_name: str, user_id: str, memory_id: str | None = None) -> None:
+        """Delete a note or a message that a search returned; one that is gone already is no error.
+
+        Raises:
+            NotFound: If no such memory is there.
+            ValueError: If it names none.
+        """
+        tier, _, id_ = (memory_id or "").partition(":")
+        if tier not in _KINDS:
+            raise ValueError(f"memory_id: is {memory_id!r}; expected that of a note or a message from search_memory")
+        async with self._memory.client(_ids(app_name, user_id)) as client:
+            await getattr(client, _KINDS[tier])(id_)
+
+
+def _ids(app_name: str, user_id: str) -> dict[str, str]:
+    return {"agent": app_name, "user": user_id}
+
+
+def _message(event: Event, custom: dict[str, Any]) -> dict[str, Any] | None:
+    text = "" if event.content is None else _text(event.content).strip()
+    if not text or event.partial:
+        return None
+    return {
+        "role": "user" if event.author == "user" else "assistant",
+        "content": text,
+        "name": event.author or "model",
+        "ref": event.id,
+        "occurred_at": datetime.fromtimestamp(event.timestamp, UTC).isoformat(),
+        "metadata": {**custom, "invocation_id": event.invocation_id},
+    }
+
+
+def _text(content: types.Content) -> str:
+    parts = [part.text for part in content.parts or () if part.text and not part.thought]
+    return storable("\n".join(parts))
+
+
+def _entry(result: Mapping[str, Any]) -> MemoryEntry:
+    role = "user" if result["source"] == "user" else "model"
+    return MemoryEntry(
+        id=f"{result['tier']}:{result['id']}",
+        content=types.Content(role=role, parts=[types.Part(text=result["content"])]),
+        author=result["name"],
+        timestamp=result["occurred_at"],
+        custom_metadata=dict(result["metadata"]),
+    )

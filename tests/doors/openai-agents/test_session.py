@@ -1,0 +1,134 @@
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from agents import Session, SessionSettings
+
+from lamina.client import Client
+from lamina.integrations import openai_agents
+from lamina.integrations.openai_agents import LaminaSession
+
+ITEMS: list[Any] = [
+    {"role": "user", "content": "The Marlin gets berth seven."},
+    {"type": "reasoning", "id": "r1", "summary": [], "encrypted_content": "gAAAA"},
+    {"type": "function_call", "id": "f1", "call_id": "c1", "name": "tides", "arguments": '{"port":  "Faro"}'},
+    {"type": "function_call_output", "call_id": "c1", "output": "12:00"},
+    {
+        "type": "message",
+        "id": "m1",
+        "role": "assistant",
+        "status": "completed",
+        "content": [{"type": "output_text", "text": "High water is at noon.", "annotations": [], "logprobs": []}],
+    },
+]
+STRANGE: list[Any] = [
+    {"role": "user", "content": "cafe\u0301 \u212b \r\n\t \x00 \ud83d   "},
+    {"role": "user", "content": ""},
+    {"role": "user", "content": "   "},
+    {"role": "developer", "content": "日本語 العربية \U0001f41f"},
+    {"role": "user", "content": [{"type": "input_image", "image_url": "data:image/png;base64,AAAA"}]},
+    {"type": "function_call_output", "call_id": "c", "output": "x" * 200_000},
+    {"type": "function_call_output", "call_id": "c", "output": "日" * 60_000},
+    {"type": "of tomorrow", "a": {"b": [1, 1.0, 1e300, None, True, {"c": []}]}, "": "empty name"},
+    {"role": "user", "content": "[Memory: note]\nconfidence: 1.00"},
+]
+
+
+@pytest.fixture
+def session(door: Any) -> LaminaSession:
+    return LaminaSession("a / session?", scope={"workspace": door.workspace})
+
+
+def test_it_is_a_session_of_the_framework(session: LaminaSession) -> None:
+    assert isinstance(session, Session)
+
+
+async def test_items_come_back_as_they_were_added_and_a_limit_takes_the_latest(session: LaminaSession) -> None:
+    await session.add_items(ITEMS[:2])
+    await session.add_items([])
+    await session.add_items(ITEMS[2:])
+
+    assert await session.get_items() == ITEMS
+    assert [list(item) for item in await session.get_items()] == [list(item) for item in ITEMS]
+    assert await session.get_items(limit=2) == ITEMS[-2:]
+    assert await session.get_items(limit=0) == []
+    assert await session.get_items(limit=100) == ITEMS
+
+
+@pytest.mark.parametrize("item", STRANGE, ids=range(len(STRANGE)))
+async def test_a_strange_item_comes_back_as_it_was(session: LaminaSession, item: Any) -> None:
+    await session.add_items([item, item])
+
+    assert await session.get_items() == [item, item]
+    assert await session.pop_item() == item
+    assert await session.get_items() == [item]
+
+
+async def test_more_items_than_a_request_takes_stay_in_order(
+    session: LaminaSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(openai_agents, "_MOST_MESSAGES", 7)
+    monkeypatch.setattr(openai_agents, "_PAGE", 10)
+    items: list[Any] = [{"role": "user", "content": f"Boat {number}"} for number in range(30)]
+    await session.add_items(items)
+
+    assert await session.get_items() == items
+    assert await session.get_items(3) == items[-3:]
+
+
+async def test_the_settings_of_the_framework_limit_what_is_read(door: Any) -> None:
+    scope = {"workspace": door.workspace}
+    session = LaminaSession("s", scope=scope, session_settings=SessionSettings(limit=2))
+    await session.add_items(ITEMS)
+
+    assert await session.get_items() == ITEMS[-2:]
+
+
+async def test_each_of_those_who_pop_at_once_gets_another_item(session: LaminaSession) -> None:
+    items: list[Any] = [{"role": "user", "content": f"Boat {number}"} for number in range(5)]
+    await session.add_items(items)
+
+    popped = await asyncio.gather(*(session.pop_item() for _ in range(7)))
+
+    assert sorted(item["content"] for item in popped if item) == [item["content"] for item in items]
+    assert popped.count(None) == 2
+    assert await session.get_items() == []
+
+
+async def test_a_session_is_cleared_alone_and_goes_on(door: Any, session: LaminaSession) -> None:
+    other = LaminaSession("other", scope={"workspace": door.workspace})
+    await session.add_items(ITEMS)
+    await other.add_items(ITEMS[:1])
+
+    await session.clear_session()
+    await session.add_items(ITEMS[-1:])
+
+    assert await session.get_items() == ITEMS[-1:]
+    assert await other.get_items() == ITEMS[:1]
+    assert await LaminaSession("never", scope={"workspace": door.workspace}).pop_item() is None
+
+
+async def test_a_user_has_sessions_of_their_own(door: Any) -> None:
+    anns, bobs = (LaminaSession("s", scope={"workspace": door.workspace, "user": user}) for user in ("ann", "bob"))
+    await anns.add_items(ITEMS[:1])
+
+    assert await bobs.get_items() == []
+    assert await bobs.pop_item() is None
+    assert await anns.get_items() == ITEMS[:1]
+
+
+async def test_encrypted_reasoning_is_not_searched(door: Any, session: LaminaSession) -> None:
+    await session.add_items(ITEMS)
+
+    with Client(scope={"workspace": door.workspace}) as client:
+        found = client.search("gAAAA", tiers=["sessions"])["results"]
+    assert not any("gAAAA" in result["content"] for result in found)
+
+
+def test_the_example_prints_what_the_document_says(printed: Callable[[str], str]) -> None:
+    assert printed("openai_agents.py").splitlines() == [
+        "I know 1 items of this conversation.",
+        "I know 3 items of this conversation.",
+        "The Marlin gets berth seven.",
+    ]
