@@ -12,7 +12,7 @@ from itertools import chain, groupby
 from typing import Any
 
 from lamina.core.json_values import canonical_json
-from lamina.text.instructions import instruction_topic
+from lamina.text.instructions import instruction_topic, is_ended_by
 from lamina.text.normal_forms import nfkc
 
 INSTRUCTIONS = "instructions"
@@ -187,6 +187,13 @@ def _list_added_to(statement: ProfileStatement) -> str | None:
 def _withdraw(profile: TimedDocument, key: str, values: Sequence[str], at: str) -> TimedDocument:
     times = profile.times.get(key, FieldTimes())
     ended = {found for value in values if times.values.get(found := item_key(key, value), "") <= at}
+    if key == INSTRUCTIONS:
+        ended |= {
+            found
+            for item in _items(profile.document, key)
+            if any(isinstance(item, str) and is_ended_by(item, value) for value in values)
+            and times.values.get(found := item_key(key, item), "") <= at
+        }
     match profile.document.get(key):
         case list() as items:
             left: object = [item for item in items if item_key(key, item) not in ended] or None

@@ -97,6 +97,74 @@ _STANDING = tuple(
         rf"\W*(?:これから|今後|いつも|常に|毎回).{{0,12}}{_LANGUAGE}で.{{0,6}}(?:答え|返|書い|話し|回答)",
     )
 )
+# More of how instructions are given, in other languages.
+_STANDING += tuple(
+    regex.compile(rf"\A\W*(?:{pattern})", regex.IGNORECASE)
+    for pattern in (
+        r"(?:bitte )?(?:benutze?|verwende|nutze)(?: bitte)? (?:nie(?:mals)?|keine)(?: mehr)? (?:emojis?|smileys|ausrufezeichen|aufzählungen)\b",
+        r"(?:bitte )?halte? (?:deine|die) antworten (?:immer |bitte )?(?:kurz|knapp|kürzer)\b",
+        r"(?:bitte )?antworte(?: mir)? (?:immer|stets|ab jetzt|künftig) (?:kurz|knapp|ausführlich|förmlich)\b",
+        r"(?:bitte )?nenn(?:e)? mich (?:immer|ab jetzt|künftig|stets) ",
+        r"(?:por favor,? )?(?:no uses|nunca uses|no utilices|nunca utilices)(?: más)? (?:emojis?|emoticonos|listas)\b",
+        r"(?:por favor,? )?mantén (?:siempre )?(?:tus|las) respuestas (?:cortas|breves)\b",
+        r"(?:por favor,? )?(?:responde|contesta)(?:me)? siempre (?:brevemente|con brevedad|de forma breve)\b",
+        r"(?:por favor,? )?llámame siempre ",
+        r"(?:s'il te plaît,? )?n['’]utilise (?:jamais|pas|plus)(?: jamais)? (?:d['’]|des? )(?:émojis?|emojis?|listes)\b",
+        r"(?:s'il te plaît,? )?garde (?:toujours )?(?:tes|les) réponses (?:courtes|brèves)\b",
+        r"(?:s'il te plaît,? )?réponds (?:toujours|désormais) (?:brièvement|en bref)\b",
+        r"(?:s'il te plaît,? )?appelle-moi (?:toujours|désormais) ",
+        r"(?:请)?(?:以后)?(?:不要|别)(?:再)?(?:用|使用)表情",
+        r"(?:请)?(?:以后)?(?:你的)?(?:回答|回复|答案)(?:请)?(?:都|总是|始终)?(?:要|保持)?(?:简短|简洁)",
+        r"(?:今後|これから)?(?:は)?絵文字(?:は|を)使わないで",
+        r"(?:回答|返事|返答)は(?:いつも|常に|必ず)?短く",
+    )
+)
+# What says that an instruction holds no longer. The sentence must also speak to the one who answers, or of answers.
+_RELEASED = regex.compile(
+    r"\b(?:again|no longer|any ?more|any longer|(?:no|not) (?:need|necessary|required)|(?:don't|do not|needn't|need not)"
+    r" (?:have|need)|needn't|need not|(?:forget|ignore|disregard|drop|scrap|cancel|lift|remove|undo|skip) (?:about )?"
+    r"(?:the|that|my|this|all|any) (?:\w+ )?(?:rules?|instructions?|requests?|wish)|(?:back to)|"
+    r"wieder|nicht (?:mehr|länger)|(?:musst|brauchst|müssen) \w+ nicht|keine? \p{L}+ mehr (?:nötig|notwendig)|"
+    r"(?:vergiss|ignoriere?|streiche?) (?:die|meine) (?:regel|anweisung|bitte)|"
+    r"otra vez|de nuevo|ya no|vuelv[ea]s? a|volver a|no hace falta|no es necesario|no tienes que|"
+    r"(?:olvida|ignora|quita) (?:la|mi) (?:regla|instrucción|petición)|"
+    r"(?:à|de) nouveau|plus besoin|pas besoin|n['’]est plus|n['’]as plus|ne [\p{L}'’]+ plus|tu n['’]es plus obligée?|"
+    r"(?:oublie|ignore) (?:la|ma) (?:règle|consigne|demande))\b"
+    r"|不用再|不必再|不需要再|不用|不必|可以再|又可以|可以重新|(?:忘掉|忘了|取消).{0,12}(?:规则|要求|规定)"
+    r"|また.{0,20}(?:いい|ください|大丈夫)|もう.{0,20}(?:なくて|必要|ください|いい)|(?:ルール|指示).{0,6}(?:忘れ|取り消)",
+    regex.IGNORECASE,
+)
+_TO_WHO_ANSWERS = regex.compile(
+    r"\b(?:you (?:can|may|could|might|no longer|don't|do not|needn't|need not|are free|needn)|no need|"
+    rf"your (?:\w+ )?{_ANSWERS}|call me|calling me|forget|ignore|disregard|drop|scrap|cancel|lift|undo|"
+    r"(?:answers?|replies|responses|emojis?|emoticons|smileys|bullet points) (?:are|is|may|can|need)|needed|necessary|"
+    r"required|du|dein|deine|deinen|dich|antworten?|vergiss|ignoriere?|streiche?|nenn|nenne|tú|tus?|puedes|llames|"
+    r"tienes|respuestas|olvida|ignora|hace falta|es necesario|tes?|réponses?|peux|oublie|appelle|m['’]appelle[rs]?|besoin|"
+    r"you're)\b|你|回答|回复|表情|规则|要求|称呼|叫我|ください|いい|使って|答え|返事|呼|ルール|指示",
+    regex.IGNORECASE,
+)
+_OF_SPEAKER = regex.compile(
+    r"\A\W*(?:and |but |so |und |y |et )?(?:i|i'm|i've|we|she|he|they|my (?!answers|replies)|ich|wir|mein|er|yo|mi|nosotros|je|"
+    r"nous|mon|il|elle)\b|\A\W*(?:我|私)",
+    regex.IGNORECASE,
+)
+# "You can use emojis again in the report": for one thing alone.
+_LIMITED = regex.compile(
+    r"\b(?:in|for|during|at|when|if|unless|until|only|except|im|in der|in dem|für|bei|nur|wenn|en (?:el|la|los|este)|para|"
+    r"solo|sólo|si|dans|pour|sur|seulement|quand) (?!future\b|general\b|me\b|mich\b|mí\b|moi\b|now\b|the future\b|"
+    rf"{_LANGUAGE}\b|english|length)\p{{L}}|只|报告|の中|だけ|レポート",
+    regex.IGNORECASE,
+)
+_OF_ALL = regex.compile(
+    r"\b(?:forget|ignore|disregard|drop|cancel) (?:all|any|every(?:thing)?) (?:of )?(?:my |the |these |those )?(?:\w+ )?"
+    r"(?:rules|instructions|wishes)\b|\b(?:vergiss|ignoriere) alle (?:meine )?(?:regeln|anweisungen)\b|"
+    r"\b(?:olvida|ignora) todas (?:mis|las) (?:reglas|instrucciones)\b|\boublie toutes (?:mes|les) (?:règles|consignes)\b|"
+    r"(?:忘掉|取消)所有.{0,4}(?:规则|要求)|(?:すべて|全て)の(?:ルール|指示)",
+    regex.IGNORECASE,
+)
+_CLAUSE = regex.compile(
+    r"[,;，、] ?(?:(?:but|and|aber|und|pero|y|mais|et|但|但是)\b ?)?| (?:but|aber|pero|mais) ", regex.IGNORECASE
+)
 _AGAIN = "(?:again|any ?more|any longer|now)"
 _REVOKED = tuple(
     regex.compile(rf"\A(?:{pattern})", regex.IGNORECASE)
@@ -137,8 +205,25 @@ def instructions_of(statement: Statement) -> Iterator[Fact]:
     if not statement.own or len(text) > MAX_INSTRUCTION_CHARS or text.endswith(("?", ":")):
         return
     for pattern in _REVOKED:
-        if match := pattern.match(text):
+        if (match := pattern.match(text)) and not _LIMITED.search(text, match.end("told")):
             yield Fact(withdrawn={INSTRUCTIONS: [match["told"].strip()]}, is_noted=False)
             return
+    if _OF_ALL.search(text):
+        yield Fact({INSTRUCTIONS: None}, is_noted=False)
+        return
+    ended = [clause for clause in _CLAUSE.split(text) if _ends_instruction(clause)]
+    if ended:
+        yield Fact(withdrawn={INSTRUCTIONS: ended}, is_noted=False)
+        return
     if any(pattern.match(text) for pattern in _STANDING) and not _POINTS.search(text):
         yield Fact({INSTRUCTIONS: [statement.text.strip()]}, is_noted=False)
+
+
+def _ends_instruction(clause: str) -> bool:
+    """Report whether a clause says that an instruction holds no longer: which one, the profile decides by likeness."""
+    return (
+        _RELEASED.search(clause) is not None
+        and _TO_WHO_ANSWERS.search(clause) is not None
+        and _OF_SPEAKER.match(clause) is None
+        and _LIMITED.search(clause) is None
+    )

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import regex
 
 from lamina.extraction.clauses import clause_starts
+from lamina.extraction.facts import Fact
 from lamina.extraction.speech import Statement
 from lamina.policies.validity import OWN_VALUE
 from lamina.text.english import listed
@@ -272,6 +273,26 @@ _NO_VALUES = listed(
     "great fine done gone ready sure right wrong broken dead new old free busy late sehr nicht kein keine hier da muy "
     "no aquí très pas ici"
 )
+
+
+_FIELDS = {
+    "lives_in": "location",
+    "moved_to": "location",
+    "moved_away_from": "location",
+    "works_at": "employer",
+    "joined": "employer",
+    "left": "employer",
+    "is_named": "name",
+}
+"""The field of the profile that a relation states or ends."""
+
+
+def profile_facts(sentence: Statement) -> Iterator[Fact]:
+    """Yield the facts of the profile in a sentence of another language than English."""
+    for item in own_statements(sentence):
+        if field := _FIELDS.get(item.relation):
+            stated = {field: item.value} if item.begins else {}
+            yield Fact(stated, {} if item.begins else {field: [item.value]}, is_noted=False)
 
 
 def own_statements(sentence: Statement) -> Iterator[OwnStatement]:

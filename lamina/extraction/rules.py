@@ -22,6 +22,7 @@ from lamina.extraction.facts import Fact, facts_of
 from lamina.extraction.instructions import instructions_of
 from lamina.extraction.interactions import IMPORTANCE, is_interaction, tool_notes
 from lamina.extraction.note_patterns import OF_ONESELF, RULES, NoteRule
+from lamina.extraction.own_statements import profile_facts
 from lamina.extraction.speech import Statement, statements
 from lamina.text.dates import event_time
 from lamina.text.opaque import without_opaque
@@ -77,7 +78,7 @@ def extract_by_rules(messages: Sequence[Message], ids: Sequence[UUID], user: str
     facts: list[ProfileStatement] = []
     for message, id_ in spoken:
         for sentence in statements(message.content):
-            found = list(facts_of(sentence))
+            found = list(facts_of(sentence)) or list(profile_facts(sentence))
             told = list(instructions_of(sentence)) if message.role is Role.USER else []
             # A note of an instruction would still stand after its revocation.
             notes += () if told else _notes(sentence, found, message, id_)

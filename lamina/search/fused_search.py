@@ -28,7 +28,7 @@ from lamina.core.tiers import TIER_OF, Source, Tier
 from lamina.errors import Unavailable, describe_error
 from lamina.policies.ranking.call_weights import source_weights
 from lamina.policies.ranking.fusion import FusionOptions, RankingPolicy, fuse
-from lamina.policies.ranking.present_order import WINDOW, asks_for_state, order_for_present
+from lamina.policies.ranking.present_order import WINDOW, asks_for_state, order_for_present, put_right
 from lamina.policies.ranking.time_boost import raise_by_time
 from lamina.search.late_rows import LateRows
 from lamina.search.query_embedding import embed_query, query_of
@@ -227,10 +227,10 @@ class Search:
                 raise Unavailable("postgres", describe_error(error)) from error
             return await self._late_rows.hits(whole, query, foreign, limit=request.limit), {ROWS: describe_error(error)}
         hits, degraded = await self._second_stage.rerank(query.text, hits) if self._second_stage else (hits, {})
-        if not is_of_now:
-            return hits[: request.limit], degraded
-        as_of = query.filters.as_of is not None
-        return order_for_present(hits, query.text, as_of=as_of, limit=request.limit), degraded
+        if is_of_now:
+            as_of = query.filters.as_of is not None
+            hits = order_for_present(hits, query.text, as_of=as_of, limit=request.limit)
+        return put_right(hits[: request.limit], query.text), degraded
 
     def _is_of_now(self, request: SearchRequest, query: Query) -> bool:
         """Report whether statements are put in their order for the present."""

@@ -98,3 +98,30 @@ async def test_a_user_who_is_erased_leaves_no_entity_of_that_name(application: A
     async with application.pool.connection() as connection:
         cursor = await connection.execute("SELECT name FROM entities")
         assert "zora" not in [row["name"] for row in await cursor.fetchall()]
+
+
+PAST = [
+    ("I moved to Lyon in 2018.", "It was 2019, not 2018, that I moved.", "When did I move to Lyon?", "in 2018"),
+    ("I met Tom in Oslo.", "It wasn't Oslo, it was Bergen where I met Tom.", "Where did I meet Tom?", "in Oslo"),
+    (
+        "Ich bin 2018 nach Lyon gezogen.",
+        "Es war 2019, nicht 2018, dass ich umzog.",
+        "Wann zog ich nach Lyon?",
+        "bin 2018",
+    ),
+]
+
+
+async def test_a_past_fact_that_was_put_right_stands_behind_its_correction(application: Application) -> None:
+    client = application.client()
+    for place, (before, right, *_) in enumerate(PAST):
+        for minute, text in ((0, before), (9, right)):
+            await say(client, text, DAY.format(day=3, minute=minute), user=f"ida-{place}", session=f"p-{place}")
+    await application.indexed()
+
+    for place, (_, right, question, wrong) in enumerate(PAST):
+        fields = {"query": question, "user": f"ida-{place}"}
+        found = (await client.post("/v1/search", json=fields)).json()["results"]
+        said = [hit for hit in found if hit["tier"] == "sessions"]
+        assert [hit["content"] for hit in said][:1] == [right]
+        assert [hit["later"] for hit in said if wrong in hit["content"]] == [[right]]

@@ -109,6 +109,74 @@ def test_an_instruction_is_revoked_by_its_subject(ending: str) -> None:
     assert told("Always answer in German.", "Keep your answers short.", ending) == ["Keep your answers short."]
 
 
+ENDINGS = [
+    ("Keep your answers short.", "Your answers can be long again."),
+    ("Keep your answers short.", "You no longer need to keep it brief."),
+    ("Keep your answers short.", "Long answers are fine again."),
+    ("Never use emojis.", "You can use emojis again."),
+    ("Never use emojis.", "Forget the rule about emojis."),
+    ("Never use emojis.", "Please drop my instruction on emojis."),
+    ("Never use emojis.", "Emojis are welcome again!"),
+    ("Always call me Doc.", "Don't call me Doc any more."),
+    ("Always call me Doc.", "You needn't call me Doc any longer."),
+    ("Always cite your sources.", "There is no need to cite sources any longer."),
+    ("Always cite your sources.", "You don't have to cite your sources anymore."),
+    ("Always answer in German.", "No need to answer in German any longer."),
+    ("Always answer in German.", "German is no longer needed."),
+    ("Always use metric units.", "You don't need metric units any more."),
+    ("Never mention my ex-wife.", "You may mention my ex-wife again."),
+    ("Bitte benutze keine Emojis.", "Du darfst wieder Emojis benutzen."),
+    ("Halte deine Antworten kurz.", "Deine Antworten dürfen wieder länger sein."),
+    ("Nenn mich immer Doc.", "Nenn mich nicht mehr Doc."),
+    ("No uses emojis.", "Puedes usar emojis otra vez."),
+    ("Mantén tus respuestas cortas.", "Tus respuestas pueden ser largas de nuevo."),
+    ("Llámame siempre Doc.", "Ya no me llames Doc."),
+    ("N'utilise jamais d'émojis.", "Tu peux à nouveau utiliser des émojis."),
+    ("Garde tes réponses courtes.", "Tes réponses peuvent être longues à nouveau."),
+    ("Appelle-moi toujours Doc.", "Ne m'appelle plus Doc."),
+    ("请不要用表情。", "你可以再用表情了。"),
+    ("以后请用中文回答。", "不用再用中文回答了。"),
+    ("回答请简短。", "回答不用再简短了。"),
+    ("絵文字は使わないでください。", "また絵文字を使ってもいいです。"),
+    ("これからは日本語で答えてください。", "もう日本語で答えなくていいです。"),
+]
+
+
+@pytest.mark.parametrize(("instruction", "ending"), ENDINGS)
+def test_an_instruction_ends_in_many_words(instruction: str, ending: str) -> None:
+    assert told(instruction) == [instruction]
+    assert told(instruction, "Never bring up my old job.", ending) == ["Never bring up my old job."]
+
+
+@pytest.mark.parametrize("instruction", ["Never use emojis.", "Keep your answers short."])
+def test_all_instructions_end_together(instruction: str) -> None:
+    assert told(instruction, "Always answer in German.", "Forget all my instructions.") is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "You can use emojis in the report, but keep answers short.",
+        "You can use emojis again in the report.",
+        "Your report was too long again.",
+        "I no longer use emojis.",
+        "My phone battery is short again.",
+        "She no longer answers in German.",
+        "You no longer need to water the plants.",
+        "Ich benutze keine Emojis mehr.",
+        "Ya no uso emojis.",
+        "Je n'utilise plus d'émojis.",
+        "我不用表情了。",
+        "Emojis are no longer in the standard.",
+        "Did I say no emojis any more?",
+    ],
+)
+def test_what_ends_something_else_or_only_in_part_ends_no_instruction(text: str) -> None:
+    before = told("Never use emojis.", "Keep your answers short.", "Always answer in German.")
+
+    assert told("Never use emojis.", "Keep your answers short.", "Always answer in German.", text) == before
+
+
 def test_of_two_instructions_about_the_same_the_later_one_holds() -> None:
     assert told("Always answer in German.", "Never use emojis.", "Please always reply in French.") == [
         "Please always reply in French.",

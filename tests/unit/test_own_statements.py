@@ -1,6 +1,10 @@
+from typing import Any
+
 import pytest
 
+from lamina.core.memories import Message, Role, new_id
 from lamina.extraction.edges import Speaker, extract_graph, user_name
+from lamina.extraction.rules import extract_by_rules
 
 
 def stated(text: str, speaker: str | Speaker = "Ann") -> list[tuple[str, str]]:
@@ -62,6 +66,23 @@ def test_a_speaker_states_what_is_so(text: str, expected: list[tuple[str, str]])
 )
 def test_what_is_asked_supposed_or_of_others_is_stated_of_no_speaker(text: str) -> None:
     assert stated(text) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "patch", "withdrawn"),
+    [
+        ("Ich bin nach Berlin gezogen.", {"location": "Berlin"}, {}),
+        ("Ich arbeite nicht mehr bei Bosch.", {}, {"employer": ["Bosch"]}),
+        ("Vivo en París.", {"location": "París"}, {}),
+        ("Je m'appelle Zoé.", {"name": "Zoé"}, {}),
+        ("我搬到柏林了。", {"location": "柏林"}, {}),
+        ("ソニーに転職しました。", {"employer": "ソニー"}, {}),
+    ],
+)
+def test_the_profile_follows_in_other_languages(text: str, patch: Any, withdrawn: Any) -> None:
+    (found,) = extract_by_rules([Message(Role.USER, text)], [new_id()]).statements
+
+    assert (found.patch, found.withdrawn) == (patch, withdrawn)
 
 
 @pytest.mark.parametrize(

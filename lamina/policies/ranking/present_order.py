@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import cache, lru_cache
 from importlib.resources import files
+from uuid import UUID
 
 import numpy as np
 import regex
@@ -22,6 +23,7 @@ from lamina.core.memories import Role
 from lamina.core.queries import FusedHit, Memory
 from lamina.core.tiers import Source, Tier
 from lamina.policies.ranking.conversation_signals import SPREAD
+from lamina.text.corrections import corrected_values
 from lamina.text.dates import event_time
 from lamina.text.parts import ends_of
 from lamina.text.standing import (
@@ -166,6 +168,57 @@ def _replaced_last(best: Sequence[int], memories: Sequence[Memory]) -> list[int]
         ordered.append(chosen)
         waiting.remove(chosen)
     return ordered
+
+
+def put_right(hits: Sequence[FusedHit], question: str) -> tuple[FusedHit, ...]:
+    """Return the hits, each statement that a later one of them puts right behind that one, and with it as ``later``.
+
+    "It was 2019, not 2018" puts right what names 2018 and tells of the same as the correction or the question. Nobody
+    puts right what another person said.
+    """
+    said = [hit for hit in hits[:WINDOW] if _is_said(hit.memory)]
+    correcting = [
+        (hit.memory, wrong) for hit in said if (wrong := corrected_values(hit.memory.content[:EXCERPT_CHARS]))
+    ]
+    if not correcting:
+        return tuple(hits)
+    asked = frozenset(content_stems(phrases_of(ends_of(question, QUESTION_CHARS))))
+    by: dict[UUID, Memory] = {}
+    for hit in said:
+        corrections = (one for one, wrong in correcting if _is_put_right(hit.memory, one, wrong, asked))
+        if (last := max(corrections, key=lambda one: (one.occurred_at, one.id), default=None)) is not None:
+            by[hit.memory.id] = last
+    told = [replace(hit, memory=_with_correction(hit.memory, by.get(hit.memory.id))) for hit in hits]
+    places = {hit.memory.id: place for place, hit in enumerate(told)}
+    # Right behind its correction, where that is no better hit already.
+    behind = {id_: places[one.id] + 0.5 for id_, one in by.items()}
+    ordered = sorted(told, key=lambda hit: max(places[hit.memory.id], behind.get(hit.memory.id, 0)))
+    return tuple(replace(hit, score=place.score) for hit, place in zip(ordered, hits, strict=True))
+
+
+def _is_put_right(memory: Memory, correction: Memory, wrong: frozenset[str], asked: frozenset[str]) -> bool:
+    """Report whether a correction, made later or by a message of the same moment, is of what a memory says."""
+    is_before = (memory.occurred_at, memory.id) < (correction.occurred_at, correction.id)
+    is_of_another = bool(memory.name and correction.name and memory.name != correction.name)
+    if not is_before or is_of_another or f"message:{memory.id}" == correction.source:
+        return False
+    said = memory.content[:EXCERPT_CHARS].casefold()
+    named = [
+        value
+        for value in wrong
+        if regex.search(rf"(?<![\p{{Ll}}\p{{N}}]){regex.escape(value)}(?![\p{{Ll}}\p{{N}}])", said)
+    ]
+    if not named or not corrected_values(memory.content[:EXCERPT_CHARS]).isdisjoint(wrong):
+        return False
+    own = frozenset(content_stems(phrases_of(said)))
+    others = asked | frozenset(content_stems(phrases_of(correction.content[:EXCERPT_CHARS])))
+    return not (own & others).issubset({value[:5] for value in wrong})
+
+
+def _with_correction(memory: Memory, correction: Memory | None) -> Memory:
+    if correction is None or correction.content in memory.later:
+        return memory
+    return replace(memory, later=(*memory.later, correction.content[:EXCERPT_CHARS]))
 
 
 def _is_said(memory: Memory) -> bool:
