@@ -42,11 +42,11 @@ def is_unrouted(response: httpx.Response) -> bool:
 
 
 def pause_s(response: httpx.Response) -> int | None:
-    """Return the seconds after which to repeat a search that was refused before it began; else ``None``."""
+    """Return the seconds after which to repeat a search that had no turn, or no answer in its time; else ``None``."""
     if response.status_code != HTTPStatus.SERVICE_UNAVAILABLE:
         return None
     fields = _json(response).get("fields")
-    is_refused = isinstance(fields, dict) and fields.get("part") == TURN
+    is_refused = isinstance(fields, dict) and fields.get("part") in (TURN, "search")
     return _seconds(response.headers.get("Retry-After", "")) if is_refused else None
 
 

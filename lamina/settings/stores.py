@@ -71,7 +71,7 @@ class QdrantServerSettings(Section):
     api_key: SecretStr | None = Field(None, description="Its API key, if it needs one.")
     grpc_port: int | None = Field(6334, ge=1, le=65535, description="Its gRPC port, which is faster; REST if null.")
     prefix: str = Field("lamina", pattern=_STORE_PREFIX, description="Prefix of the names of its collections.")
-    read_timeout_s: float = Field(2.0, gt=0, description="Seconds after which a search is given up.")
+    read_timeout_s: float = Field(4.0, gt=0, description="Seconds after which a search is given up, if not before.")
     write_timeout_s: float = Field(30.0, gt=0, description="The same for changes, and for reads of whole collections.")
     m: int = Field(16, ge=4, le=128, description="Links of a vector in the HNSW graph.")
     ef_construction: int = Field(128, ge=8, le=2000, description="Candidates considered while the graph is built.")
@@ -97,7 +97,7 @@ class MeilisearchSettings(Section):
     api_key: SecretStr | None = Field(None, description="A key that may search, and change documents and settings.")
     prefix: str = Field("lamina", pattern=_STORE_PREFIX, description="Prefix of the names of its indexes.")
     semantic_ratio: float = Field(0.7, ge=0, le=1, description="Weight of meaning; words have the rest.")
-    read_timeout_s: float = Field(2.0, gt=0, description="Seconds after which a search is given up.")
+    read_timeout_s: float = Field(4.0, gt=0, description="Seconds after which a search is given up, if not before.")
     task_timeout_s: float = Field(60.0, gt=0, description="Seconds after which an unfinished change is given up.")
     payload_mib: int = Field(
         32,

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from qdrant_client import AsyncQdrantClient
 
 from lamina.embedded import EmbeddedFalkorDB
 from lamina.projections.locations import OwnedFolder
@@ -98,6 +99,41 @@ async def test_a_store_tells_whose_it_is_to_whoever_connects_later(connect: Conn
 
     assert [*told, await last.installation()] == [None, MINE, MINE, OTHER, OTHER]
     await last.close()
+
+
+async def test_a_store_tells_the_number_of_its_last_flush_to_whoever_connects_later(connect: Connect) -> None:
+    told = []
+    for mark in (None, 1, 2, 2**40):
+        store = connect()
+        if mark is not None:
+            await store.set_mark(mark)
+        told.append(await store.mark())
+        await store.close()
+    last = connect()
+    await last.belong_to(MINE)
+
+    assert [*told, await last.mark(), await last.installation()] == [0, 1, 2, 2**40, 2**40, MINE]
+    await last.close()
+
+
+async def test_stores_of_one_prefix_have_each_a_number_of_their_own(tmp_path: Path) -> None:
+    client = AsyncQdrantClient(path=str(tmp_path / "qdrant"))
+    settings = QdrantServerSettings(url=str(tmp_path / "qdrant"))
+    notes, messages = (QdrantIndex(settings, name, dimension=64, client=client) for name in ("notes", "messages"))
+    folders = [OwnedFolder(tmp_path, name) for name in ("notes", "messages")]
+    with served(Wire()) as url:
+        words = [MeilisearchIndex(MeilisearchSettings(url=url), name, dimension=64) for name in ("notes", "messages")]
+        marks = []
+        for one, other in ((notes, messages), folders, words):
+            await one.set_mark(7)
+            await other.set_mark(9)
+            await one.belong_to(MINE)
+            marks.append((await one.mark(), await other.mark(), await other.installation()))
+        for index in words:
+            await index.close()
+    await client.close()
+
+    assert marks == [(7, 9, MINE)] * 3
 
 
 async def test_a_build_that_takes_the_place_of_a_store_belongs_to_the_same_installation(connect: Connect) -> None:

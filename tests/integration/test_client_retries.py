@@ -26,6 +26,7 @@ NO_TURN, AWAY = (
     )
     for part in ("turn", "postgres")
 )
+NO_ANSWER = (503, NO_TURN[1], NO_TURN[2].replace(b'"turn"', b'"search"'))
 MISSING = (404, "application/problem+json", b'{"detail": "note 1 does not exist"}')
 
 
@@ -103,12 +104,15 @@ async def test_both_clients_ask_a_proxy_again_that_has_no_routes_yet() -> None:
     assert (server.asked, other.asked) == (3, 2)
 
 
-async def test_both_clients_repeat_a_search_that_had_no_turn_after_the_time_that_they_are_told() -> None:
+@pytest.mark.parametrize("refusal", [NO_TURN, NO_ANSWER], ids=["no turn", "no answer of any source in time"])
+async def test_both_clients_repeat_a_refused_search_after_the_time_that_they_are_told(
+    refusal: tuple[int, str, bytes],
+) -> None:
     began = time.monotonic()
-    with proxy(NO_TURN, OURS) as server:
+    with proxy(refusal, OURS) as server:
         async with AsyncClient(url_of(server), "k") as client:
             answer = await client.search("where is the key?")
-    with proxy(NO_TURN, OURS) as other, Client(url_of(other), "k") as sync:
+    with proxy(refusal, OURS) as other, Client(url_of(other), "k") as sync:
         same = await asyncio.to_thread(sync.search, "where is the key?")
 
     assert answer == same == {"id": "1"}

@@ -10,7 +10,10 @@ from typing import Any
 import pytest
 from redis import Redis
 
-from lamina.core.tiers import ProjectionName
+from deployments.searcher import SearcherDeployment
+from lamina.core.queries import Failure, Filters, Query
+from lamina.core.scope import Scope
+from lamina.core.tiers import ProjectionName, Source
 from lamina.embedded import EmbeddedFalkorDB
 from lamina.errors import Unavailable
 from lamina.models.hashing import HashingModel
@@ -228,6 +231,43 @@ async def test_a_store_that_takes_no_changes_keeps_its_mark_and_takes_them_when_
         assert pending > 0
         assert await drift(app, "graph") == 0
         assert (await Outbox(app.pool).lag())["graph"].pending == 0
+
+
+async def test_a_server_that_is_away_at_the_start_and_later_is_named_and_taken_in_when_it_comes(
+    database: str, tmp_path: Path, falkordb: EmbeddedFalkorDB
+) -> None:
+    settings = settings_for(database, tmp_path, graph=FalkorDBServerSettings(url=falkordb.url))
+    async with running(settings, database, HashingModel(), follow=False) as app:
+        edge = {"subject": "Mira", "type": "works_at", "object": "Orion Labs"}
+        assert (await app.client().post("/v1/graph/edges", json={"edges": [edge]})).is_success
+        falkordb.stop()
+        generation = claim_generation(database, app.model.identity)
+        searcher = SearcherDeployment("graph", settings, generation)
+        query = Query("Where does Mira work?", ("mira", "work"), Scope("acme"), 10, Filters(), None, generation.number)
+        states, found = [], []
+
+        async def look() -> None:
+            states.append(await searcher.probe_stores())
+            found.append((await searcher.search(query))[Source.GRAPH])
+
+        await look()
+        falkordb.start()
+        await look()
+        await app.indexed()
+        await look()
+        falkordb.stop()
+        await look()
+        falkordb.start()
+        await look()
+
+        assert [state["graph"] for state in states] == ["failed", "failed", "ok", "failed", "ok"]
+        assert isinstance(found[0], Failure)
+        assert isinstance(found[3], Failure)
+        assert not isinstance(found[2], Failure)
+        assert len(found[2]) > 0
+        assert found[4] == found[2]
+        await searcher._parts.aclose()
+        await searcher._outbox._pool.close()
 
 
 @pytest.mark.parametrize("ahead", [0, 1])
