@@ -41,6 +41,7 @@ async def context_request(body: ContextIn, scope: Scope, services: Services) -> 
         body.format,
         settled.is_suffix_verified,
         shows_profile=body.profile if "profile" in body.model_fields_set else settled.shows_profile,
+        shows_pinned=body.pinned,
     )
     return CacheableRequest(
         request.identity, context, request.stamp, request.use_cache, request.explain, request.degraded

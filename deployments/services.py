@@ -37,6 +37,7 @@ from lamina.errors import (
     Unavailable,
 )
 from lamina.ingest.bulk_notes import BulkNotes
+from lamina.ingest.feedback import FeedbackRecorder
 from lamina.ingest.graph import GraphRecorder
 from lamina.ingest.hits import HitCounter
 from lamina.ingest.restoring import Restorer
@@ -51,6 +52,7 @@ from lamina.search.context import ContextAnswer, ContextRequest
 from lamina.search.graph_explorer import Explorer, Traversal, TraversalRequest
 from lamina.settings.loading import Settings
 from lamina.stores.postgres.connection import Pool
+from lamina.stores.postgres.feedback import FeedbackTable
 from lamina.stores.postgres.found_rows import FoundRows
 from lamina.stores.postgres.generations import Generation
 from lamina.stores.postgres.job_runs import JobRuns
@@ -224,6 +226,7 @@ class Services:
     events: EventParts
     restorer: Restorer
     bulk: BulkNotes
+    feedback: FeedbackRecorder
     operations: Operations
     meter: Meter = UNMEASURED
 
@@ -300,7 +303,7 @@ def build_services(
     files = build_file_parts(settings, pool, documents.recorder)
     hints = None if parts.links is None else explorer
     bulk = build_bulk_notes(settings, pool, embedder, generation)
-    context = build_context_search(settings, search, reads.profiles, hints, files.reads)
+    context = build_context_search(settings, search, reads.profiles, hints, files.reads, FeedbackTable(pool))
     return Services(
         settings=settings,
         search=CachedSearch(search, render_search, caches.answers),
@@ -334,6 +337,7 @@ def build_services(
         events=build_event_parts(settings, pool),
         restorer=build_restorer(settings, pool, embedder, generation),
         bulk=bulk,
+        feedback=FeedbackRecorder(pool, clock=utc_now),
         operations=build_operations(pool, bulk),
         meter=meter,
     )

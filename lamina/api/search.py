@@ -9,6 +9,7 @@ from pydantic import BaseModel, BeforeValidator, Field
 from pydantic_core import PydanticCustomError
 
 from lamina.api.fields import ABSENT, MAX_TIERS, AtMost, Count, Flag, Fraction, Moment, Output, Question, Tags, Weight
+from lamina.api.problems import ProblemOut
 from lamina.api.scope import ScopeIn
 from lamina.core.filters import parse
 from lamina.core.memories import as_utc
@@ -29,6 +30,8 @@ from lamina.core.time_zones import MAX_ZONE_CHARS, zone_named
 from lamina.policies.ranking.context_block import BlockFormat, ContextBlock
 from lamina.text.times import AskedTime, TimeKind, asked_time
 
+MOST_SEARCHES = 16
+"""Searches of one call."""
 WEIGHT_NAMES = tuple(dict.fromkeys([*(modality.value for modality in Modality), *(source.value for source in Source)]))
 
 
@@ -162,8 +165,19 @@ class ContextIn(SearchIn):
         description="Whether it begins with the user's profile (tier 3). Default: the agent's memory profile, then the "
         "workspace's settings, then yes.",
     )
+    pinned: Flag = Field(default=False, description="Whether the memories begin with the pinned notes of the scope.")
     format: BlockFormat = Field(
         BlockFormat.TEXT, description="text: one text for a prompt; messages: a list of objects in its place."
+    )
+
+
+class SearchBatchIn(ScopeIn):
+    """Several searches of one scope; one that is wrong does not stop the others."""
+
+    searches: list[Any] = Field(
+        min_length=1,
+        max_length=MOST_SEARCHES,
+        description="Each a question, or an object with the fields of a search but for the ids of the scope.",
     )
 
 
@@ -271,6 +285,20 @@ class SearchOut(BaseModel):
             reasons=dict(answer.degraded) if explain else None,
             time=AskedTimeOut.from_asked(time) if explain else None,
         )
+
+
+class SearchAnswerOut(BaseModel):
+    """The answer to one of several searches, or its error."""
+
+    status: int = Field(description="200, or the status of the error, as of one search alone.")
+    answer: SearchOut | None = Field(description="The answer; null for an error.")
+    problem: ProblemOut | None = Field(description="The error; null for an answer.")
+
+
+class SearchBatchOut(BaseModel):
+    """The answers to several searches."""
+
+    answers: list[SearchAnswerOut] = Field(description="In the order of the searches.")
 
 
 class ContextOut(BaseModel):

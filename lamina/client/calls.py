@@ -419,6 +419,30 @@ class Calls(ABC, Generic[Answer, Done]):
         """Report on an operation over many memories (`GET /v1/operations/{id}`)."""
         return self._get(f"/v1/operations/{id_}")
 
+    def search_many(self, searches: Sequence[str | Json], **fields: Any) -> Answer:
+        """Run up to 16 searches of one scope at once (`POST /v1/search/batch`)."""
+        return self._post("/v1/search/batch", self._in_scope(fields, searches=list(searches)))
+
+    def feedback(self, id_: UUID | str) -> Answer:
+        """Show the votes on a memory, and whether it is pinned (`GET /v1/memories/{id}/feedback`)."""
+        return self._get(f"/v1/memories/{id_}/feedback")
+
+    def vote(self, id_: UUID | str, vote: str) -> Answer:
+        """Judge a memory that a search found: useful or wrong (`PUT /v1/memories/{id}/feedback`)."""
+        return self.send(Call("PUT", f"/v1/memories/{id_}/feedback", {"vote": vote}))
+
+    def take_vote_back(self, id_: UUID | str) -> Answer:
+        """Take the own vote on a memory back (`DELETE /v1/memories/{id}/feedback`)."""
+        return self.send(Call("DELETE", f"/v1/memories/{id_}/feedback"))
+
+    def pin(self, id_: UUID | str) -> Answer:
+        """Pin a memory (`PUT /v1/memories/{id}/pin`)."""
+        return self.send(Call("PUT", f"/v1/memories/{id_}/pin"))
+
+    def unpin(self, id_: UUID | str) -> Answer:
+        """Let a pinned memory fade again (`DELETE /v1/memories/{id}/pin`)."""
+        return self.send(Call("DELETE", f"/v1/memories/{id_}/pin"))
+
     def ready(self) -> Answer:
         """Return the state of every part, ready or not (`GET /readyz`)."""
         return self._get("/readyz")

@@ -342,6 +342,7 @@ class Memory:
         expires_at: From when on it is seen no more, in UTC; ``None`` means never.
         later: The facts that took the place of those that it states, each with the day since when.
         replaced_by: Ids of the memories that state these.
+        votes: How many found it useful, and how many wrong; nothing where nobody voted.
     """
 
     id: UUID
@@ -369,6 +370,7 @@ class Memory:
     expires_at: datetime | None = None
     later: tuple[str, ...] = ()
     replaced_by: tuple[UUID, ...] = ()
+    votes: tuple[int, ...] = ()
 
     def __setstate__(self, state: Sequence[object]) -> None:
         """Take over the fields that another process sent; one of an earlier release knows of no later facts."""

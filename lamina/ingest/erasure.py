@@ -21,6 +21,7 @@ from lamina.stores.postgres.erasure import (
     lock_user_notes,
 )
 from lamina.stores.postgres.events import erase_memory_ids
+from lamina.stores.postgres.feedback import erase_feedback
 from lamina.stores.postgres.links import prune_evidence
 from lamina.stores.postgres.notes import delete_notes
 from lamina.stores.postgres.outbox import (
@@ -133,6 +134,7 @@ class Eraser:
         # Also from events of others, who made notes from the user's; the user's own lose all ids with the name.
         await erase_memory_ids(connection, owner.tenant, erased)
         await erase_from_trash(connection, owner.tenant, erased)
+        await erase_feedback(connection, owner.tenant, erased)
         return [*rows, *made]
 
     async def _rows(
@@ -144,6 +146,7 @@ class Eraser:
             await erase_memory_ids(connection, owner.tenant, erased)
             # Also a procedure that the user's runs taught, which lies there as nobody's.
             await erase_from_trash(connection, owner.tenant, erased)
+            await erase_feedback(connection, owner.tenant, erased)
         if projection is not None:
             ids = [row["id"] for row in rows]
             nodes = await self._linker.forget(connection, ids)

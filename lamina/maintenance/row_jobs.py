@@ -12,6 +12,7 @@ from lamina.core.areas import Area
 from lamina.core.runs import RunCounts
 from lamina.maintenance.job import Page, PageCursor
 from lamina.maintenance.row_writer import RowWriter
+from lamina.policies.ranking.feedback import balance
 from lamina.policies.retention.decay import edge_strength_share, entity_confidence_share, note_weight
 from lamina.policies.retention.lifespan import is_warm, lifespan
 from lamina.stores.postgres.aging import Candidates, read_candidates
@@ -101,7 +102,10 @@ def _reason_to_sweep(row: DictRow, moment: datetime, days: float) -> Literal["id
 
 def _fade_notes(rows: Sequence[DictRow], moment: datetime) -> list[RowChange]:
     # By whole days: a second run on the same day changes nothing.
-    weights = ((row, note_weight(timedelta(days=(moment - row["last_hit_at"]).days))) for row in rows)
+    weights = (
+        (row, note_weight(timedelta(days=(moment - row["last_hit_at"]).days), balance(row["useful"], row["wrong"])))
+        for row in rows
+    )
     return [
         RowChange(row["id"], {"weight": weight}, {"last_hit_at": row["last_hit_at"], "weight": row["weight"]})
         for row, weight in weights

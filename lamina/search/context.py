@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TypeVar
 from uuid import UUID
@@ -11,17 +11,20 @@ from lamina.aio.deadline import time_limit
 from lamina.core.files import ShownFile
 from lamina.core.memories import Profile
 from lamina.core.ports import Hints
-from lamina.core.queries import FusedHit, Ranking, SearchRequest, clean_filters, first_expiry
+from lamina.core.queries import FusedHit, Memory, Ranking, SearchRequest, clean_filters, first_expiry
 from lamina.core.scope import Scope
 from lamina.core.tiers import Source, Tier
 from lamina.errors import LaminaError
 from lamina.policies.ranking.context_block import BlockFormat, ContextBlock, Extras, build_context
 from lamina.search.admission import SearchTiers
 from lamina.search.fused_search import SearchHints
+from lamina.stores.postgres.feedback import FeedbackTable
 from lamina.stores.postgres.files import Files
 from lamina.stores.postgres.profiles import Profiles
 
 Part = TypeVar("Part")
+MOST_PINNED = 20
+"""Pinned notes of a block, those first that were pinned first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +38,7 @@ class ContextRequest:
         form: How it is written.
         is_suffix_verified: Whether the agent itself, or an admin, wrote the suffix.
         shows_profile: Whether it begins with the user's profile.
+        shows_pinned: Whether its memories begin with the pinned notes.
     """
 
     search: SearchRequest
@@ -43,6 +47,7 @@ class ContextRequest:
     form: BlockFormat = BlockFormat.TEXT
     is_suffix_verified: bool = False
     shows_profile: bool = True
+    shows_pinned: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +82,7 @@ class ContextSearch:
         hint_neighbours: Most hints of one memory.
         files: The files that every block shows; ``None`` where none does.
         files_tokens: Most tokens of a block that these take.
+        feedback: Reads the pinned notes; ``None`` where no block shows them.
         deadline_s: Seconds after which a block is made without the profile or the hints.
     """
 
@@ -91,7 +97,9 @@ class ContextSearch:
         deadline_s: float,
         files: Files | None = None,
         files_tokens: int = 0,
+        feedback: FeedbackTable | None = None,
     ) -> None:
+        self._feedback = feedback
         self._search = search
         self._profiles = profiles
         self._hints = hints
@@ -110,12 +118,14 @@ class ContextSearch:
         """
         answer = await self._search.search(request.search, hints)
         # Both are read after the search: hints belong to its hits, and a profile is wanted only with an answer.
-        (profile, no_profile), (facts, no_facts), (files, no_files) = await asyncio.gather(
+        (profile, no_profile), (facts, no_facts), (files, no_files), (pinned, no_pinned) = await asyncio.gather(
             self._profile(request.search.scope if request.shows_profile else None),
             self._facts(request.search, answer.hits),
             self._always(request.search.scope),
+            self._pinned(request),
         )
         facts = _without_later(answer.hits, facts)
+        hits = _with_pinned(pinned or (), answer.hits)
         extras = Extras(
             profile,
             request.suffix,
@@ -126,13 +136,19 @@ class ContextSearch:
             files_tokens=self._files_tokens,
         )
         return ContextAnswer(
-            block=build_context(answer.hits, extras, budget_tokens=request.budget_tokens, form=request.form),
+            block=build_context(hits, extras, budget_tokens=request.budget_tokens, form=request.form),
             budget_tokens=request.budget_tokens,
-            degraded={**answer.degraded, **no_profile, **no_facts, **no_files},
-            is_whole=answer.is_whole and not (no_profile or no_facts or no_files),
+            degraded={**answer.degraded, **no_profile, **no_facts, **no_files, **no_pinned},
+            is_whole=answer.is_whole and not (no_profile or no_facts or no_files or no_pinned),
             graph=answer.graph,
-            expires_at=first_expiry(hit.memory.expires_at for hit in answer.hits),
+            expires_at=first_expiry(hit.memory.expires_at for hit in hits),
         )
+
+    async def _pinned(self, request: ContextRequest) -> tuple[Sequence[Memory] | None, Mapping[str, str]]:
+        if self._feedback is None or not request.shows_pinned:
+            return None, {}
+        reading = self._feedback.pinned_notes(request.search.scope, MOST_PINNED)
+        return await read_or_degrade("pinned", reading, self._deadline_s)
 
     async def _profile(self, scope: Scope | None) -> tuple[Profile | None, Mapping[str, str]]:
         if scope is None or scope.user is None:
@@ -154,6 +170,13 @@ class ContextSearch:
         reading = self._hints.hints(request.scope, clean_filters(request.filters), ids)
         found, degraded = await read_or_degrade("hints", reading, self._deadline_s)
         return {id_: tuple(facts[: self._hint_neighbours]) for id_, facts in (found or {}).items()}, degraded
+
+
+def _with_pinned(pinned: Sequence[Memory], hits: Sequence[FusedHit]) -> tuple[FusedHit, ...]:
+    """Return the hits behind the pinned notes, each once."""
+    found, ids = {hit.memory.id: hit for hit in hits}, {memory.id for memory in pinned}
+    first = (replace(found.get(memory.id) or FusedHit(memory, 0.0, {}), score=1.0) for memory in pinned)
+    return (*first, *(hit for hit in hits if hit.memory.id not in ids))
 
 
 def _without_later(hits: Sequence[FusedHit], facts: Mapping[UUID, Sequence[str]]) -> Mapping[UUID, Sequence[str]]:

@@ -27,6 +27,7 @@ from lamina.core.stamps import Remembered
 from lamina.core.tiers import TIER_OF, Source, Tier
 from lamina.errors import Unavailable, describe_error
 from lamina.policies.ranking.call_weights import source_weights
+from lamina.policies.ranking.feedback import order_by_votes
 from lamina.policies.ranking.fusion import FusionOptions, RankingPolicy, fuse
 from lamina.policies.ranking.present_order import WINDOW, asks_for_state, order_for_present, put_right
 from lamina.policies.ranking.time_boost import raise_by_time
@@ -227,6 +228,7 @@ class Search:
                 raise Unavailable("postgres", describe_error(error)) from error
             return await self._late_rows.hits(whole, query, foreign, limit=request.limit), {ROWS: describe_error(error)}
         hits, degraded = await self._second_stage.rerank(query.text, hits) if self._second_stage else (hits, {})
+        hits = order_by_votes(hits)
         if is_of_now:
             as_of = query.filters.as_of is not None
             hits = order_for_present(hits, query.text, as_of=as_of, limit=request.limit)

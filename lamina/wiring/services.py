@@ -51,6 +51,7 @@ from lamina.stores.postgres.agent_turns import AgentTurns
 from lamina.stores.postgres.builds import Builds
 from lamina.stores.postgres.connection import Pool
 from lamina.stores.postgres.documents import Documents
+from lamina.stores.postgres.feedback import FeedbackTable
 from lamina.stores.postgres.files import Files
 from lamina.stores.postgres.found_rows import FoundRows
 from lamina.stores.postgres.keys import Keys
@@ -230,7 +231,12 @@ def build_admitted_search(settings: Settings, search: Search) -> AdmittedSearch:
 
 
 def build_context_search(
-    settings: Settings, search: SearchTiers, profiles: Profiles, hints: Hints | None, files: Files | None = None
+    settings: Settings,
+    search: SearchTiers,
+    profiles: Profiles,
+    hints: Hints | None,
+    files: Files | None = None,
+    feedback: FeedbackTable | None = None,
 ) -> ContextSearch:
     """Build the context search over a search."""
     limits = settings.context
@@ -243,6 +249,7 @@ def build_context_search(
         files=files if limits.files_tokens else None,
         files_tokens=limits.files_tokens,
         deadline_s=settings.search.source_deadline_s,
+        feedback=feedback,
     )
 
 

@@ -86,6 +86,12 @@ EXAMPLES: dict[Route, Example] = {
     ("PATCH", "/v1/notes/{id}"): Example(body={"importance": 0.7}, of="note"),
     ("DELETE", "/v1/notes/{id}"): Example(of="note"),
     ("POST", "/v1/search"): Example(ALL, {"query": f"the {MARK} boat"}),
+    ("POST", "/v1/search/batch"): Example(ALL, {"searches": [f"the {MARK} boat"]}),
+    ("GET", "/v1/memories/{id}/feedback"): Example(of="memory"),
+    ("PUT", "/v1/memories/{id}/feedback"): Example(body={"vote": "useful"}, of="memory"),
+    ("DELETE", "/v1/memories/{id}/feedback"): Example(of="memory"),
+    ("PUT", "/v1/memories/{id}/pin"): Example(of="memory"),
+    ("DELETE", "/v1/memories/{id}/pin"): Example(of="memory"),
     ("POST", "/v1/context"): Example(ALL, {"query": f"the {MARK} boat"}),
     ("GET", "/v1/profile"): Example(ALL),
     ("PATCH", "/v1/profile"): Example(ALL, {"patch": {"likes": "boats"}}),
@@ -206,7 +212,7 @@ class World:
             id_ = await self.make("note", scope)
             assert (await self.admin.delete(f"/v1/notes/{id_}")).status_code == 204
             return id_
-        path, fields, body = self._recipe(kind, word)
+        path, fields, body = self._recipe("note" if kind == "memory" else kind, word)
         answer = await self.admin.post(path, json={**{name: scope[name] for name in fields}, **body})
         assert answer.status_code in {200, 201}, answer.text
         made = answer.json()

@@ -24,13 +24,14 @@ _TOLERANCE = 1e-9
 _DAY = timedelta(days=1)
 
 
-def note_weight(idle: timedelta) -> float:
+def note_weight(idle: timedelta, lean: float = 0.0) -> float:
     """Return the weight of an idle note: 1 for a week, then 0.12 less a day, at least 0.
 
     Args:
         idle: Time since its last use; a use in the future counts as one now.
+        lean: How far votes lean to useful, -1..1: the week becomes up to two, or none.
     """
-    return max(0.0, 1 - LOSS_PER_DAY * max(0.0, idle / _DAY - GRACE_DAYS))
+    return max(0.0, 1 - LOSS_PER_DAY * max(0.0, idle / _DAY - GRACE_DAYS * (1 + lean)))
 
 
 def edge_strength_share(idle: timedelta) -> float:

@@ -8,18 +8,21 @@ LEFT JOIN LATERAL (
     FROM workspace_settings s WHERE s.tenant = notes.tenant AND s.workspace = notes.workspace
 ) kept ON true
 WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namespace)s AND deleted_at IS NULL
-  AND ((temperature = 'warm' AND last_hit_at <= %(moment)s::timestamptz - %(idle)s::interval) OR expires_at <= %(moment)s
+  AND ((temperature = 'warm' AND last_hit_at <= %(moment)s::timestamptz - %(idle)s::interval
+        AND NOT EXISTS (SELECT FROM feedback f WHERE f.memory_id = notes.id AND f.pinned_at IS NOT NULL))
+       OR expires_at <= %(moment)s
        OR event_at <= %(moment)s::timestamptz - kept.time)
   AND (%(after)s::uuid IS NULL OR id > %(after)s)
 ORDER BY id
 LIMIT %(limit)s
 
 -- name: fading_notes
--- Notes whose weight may differ from the one for their whole idle days.
-SELECT id, last_hit_at, weight
-FROM notes
-WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namespace)s AND deleted_at IS NULL
-  AND CASE WHEN last_hit_at <= %(moment)s::timestamptz - interval '8 days' THEN weight > 0 ELSE weight < 1 END
+-- Notes whose weight may differ from the one for their whole idle days; pinned ones never fade.
+SELECT id, last_hit_at, weight, coalesce(f.useful, 0) AS useful, coalesce(f.wrong, 0) AS wrong
+FROM notes LEFT JOIN feedback f ON f.memory_id = notes.id
+WHERE notes.tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namespace)s AND deleted_at IS NULL AND f.pinned_at IS NULL
+  AND CASE WHEN last_hit_at <= %(moment)s::timestamptz - interval '8 days'
+                  OR f.wrong > f.useful AND last_hit_at <= %(moment)s::timestamptz - interval '1 day' THEN weight > 0 ELSE weight < 1 END
   AND (%(after)s::uuid IS NULL OR id > %(after)s)
 ORDER BY id
 LIMIT %(limit)s

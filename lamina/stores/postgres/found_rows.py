@@ -47,6 +47,8 @@ class FoundRows:
             # Another workspace shares its memories, not the facts that are drawn from others of it.
             if memory.workspace is None and columns[-1] is not None:
                 memory = replace(memory, later=tuple(columns[-2]), replaced_by=tuple(columns[-1]))
+            if columns[-4] or columns[-3]:
+                memory = replace(memory, votes=(columns[-4], columns[-3]))
             # A text that was shortened meanwhile may have lost what was found in it.
             if memory.content or not row.content:
                 memories[key] = memory

@@ -1,8 +1,9 @@
 -- name: with_later
 -- Rows of hits; of messages and notes, the facts that took the place of those that they state, and the memories that
--- state these. No private evidence ends what others may see (decide_validities), so none shows here.
-SELECT found.*, told.later, told.replaced_by
+-- state these; and the votes on each. No private evidence ends what others may see (decide_validities), so none shows here.
+SELECT found.*, f.useful, f.wrong, told.later, told.replaced_by
 FROM (/*rows*/) AS found (/*columns*/)
+LEFT JOIN feedback f ON f.memory_id = found.id
 LEFT JOIN LATERAL (
     SELECT array_agg(DISTINCT s.name || ' ' || r.type || ' ' || o.name
                               || to_char(e.valid_to AT TIME ZONE 'UTC', '" (since "YYYY-MM-DD")"')) AS later,

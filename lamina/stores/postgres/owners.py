@@ -30,6 +30,7 @@ class OwnedKind(StrEnum):
     WEBHOOK = "webhook"
     DISCARDED = "deleted memory"
     OPERATION = "operation"
+    MEMORY = "memory"
 
 
 _FIND = {
@@ -46,6 +47,7 @@ _FIND = {
     OwnedKind.WEBHOOK: QUERIES["find_webhook_owners"],
     OwnedKind.DISCARDED: QUERIES["find_discarded_owners"],
     OwnedKind.OPERATION: QUERIES["find_operation_owners"],
+    OwnedKind.MEMORY: QUERIES["find_memory_owners"],
 }
 
 

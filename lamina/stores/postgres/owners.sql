@@ -46,6 +46,23 @@ FROM erasures WHERE tenant = %(tenant)s AND id = ANY(%(ids)s)
 SELECT id, workspace, NULL AS namespace, NULL AS user_id, NULL AS agent_id
 FROM webhooks WHERE tenant = %(tenant)s AND id = ANY(%(ids)s)
 
+-- name: find_memory_owners
+-- What a search returns, of any tier.
+SELECT id, workspace, namespace, user_id, agent_id FROM notes
+WHERE tenant = %(tenant)s AND id = ANY(%(ids)s) AND deleted_at IS NULL
+UNION ALL
+SELECT id, workspace, namespace, user_id, agent_id FROM messages WHERE tenant = %(tenant)s AND id = ANY(%(ids)s)
+UNION ALL
+SELECT p.id, d.workspace, d.namespace, d.user_id, d.agent_id FROM passages p JOIN documents d ON d.id = p.document_id
+WHERE d.tenant = %(tenant)s AND p.id = ANY(%(ids)s)
+UNION ALL
+SELECT id, workspace, namespace, CASE WHEN is_private THEN user_id END, agent_id FROM procedures
+WHERE tenant = %(tenant)s AND id = ANY(%(ids)s) AND deleted_at IS NULL
+UNION ALL
+SELECT id, workspace, namespace, NULL, NULL FROM entities WHERE tenant = %(tenant)s AND id = ANY(%(ids)s)
+UNION ALL
+SELECT id, workspace, namespace, NULL, NULL FROM edges WHERE tenant = %(tenant)s AND id = ANY(%(ids)s)
+
 -- name: find_operation_owners
 SELECT id, workspace, namespace, user_id, agent_id FROM operations WHERE tenant = %(tenant)s AND id = ANY(%(ids)s)
 

@@ -314,15 +314,31 @@ async def _reinforce(
     connection: Connection, old: StoredProcedure, outcome: ProcedureOutcome, now: datetime
 ) -> StoredProcedure:
     successes, failures = old.successes + outcome.succeeded, old.failures + (not outcome.succeeded)
-    known = await connection.execute(QUERIES["read_reports"], {"id": old.id})
-    reports = [(row["successes"], row["failures"]) async for row in known]
     counts = {
         "successes": successes,
         "failures": failures,
-        "strength": strength(*weighed_counts(successes, failures, reports)),
+        "strength": await _strength(connection, old.id, successes, failures),
     }
     cursor = await connection.execute(QUERIES["reinforce_procedure"], {"id": old.id, "now": now, **counts})
     return _stored(await _fetch_row(cursor))
+
+
+async def _strength(connection: Connection, id_: UUID, successes: int, failures: int) -> float:
+    """Return the strength of a procedure by its outcomes, and by the votes on it."""
+    rows = await (await connection.execute(QUERIES["read_reports"], {"id": id_})).fetchall()
+    votes = [row for row in rows if row["are_votes"]]
+    good = successes + sum(row["successes"] for row in votes)
+    bad = failures + sum(row["failures"] for row in votes)
+    return strength(*weighed_counts(good, bad, [(row["successes"], row["failures"]) for row in rows]))
+
+
+async def weigh_votes(connection: Connection, tenant: str, id_: UUID) -> None:
+    """Weigh the votes on a memory, if it is a procedure, beside its outcomes."""
+    cursor = await connection.execute(QUERIES["get_procedure_for_update"], {"id": id_, "tenant": tenant})
+    row = await cursor.fetchone()
+    if row is not None:
+        weighed = await _strength(connection, id_, row["successes"], row["failures"])
+        await connection.execute(QUERIES["set_strength"], {"id": id_, "strength": weighed})
 
 
 class Procedures:

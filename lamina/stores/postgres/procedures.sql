@@ -68,7 +68,10 @@ ON CONFLICT (procedure_id, witness) DO UPDATE
 SET successes = w.successes + excluded.successes, failures = w.failures + excluded.failures
 
 -- name: read_reports
-SELECT successes, failures FROM procedure_witnesses WHERE procedure_id = %(id)s
+-- And of those who voted, which are no outcomes: all of them together are as one witness.
+SELECT successes, failures, false AS are_votes FROM procedure_witnesses WHERE procedure_id = %(id)s
+UNION ALL
+SELECT useful, wrong, true FROM feedback WHERE memory_id = %(id)s
 
 -- name: get_outcome
 SELECT succeeded FROM procedure_outcomes WHERE procedure_id = %(procedure_id)s AND run = %(run)s
@@ -79,6 +82,9 @@ SET successes = %(successes)s, failures = %(failures)s, strength = %(strength)s,
 WHERE id = %(id)s
 RETURNING id, workspace, namespace, agent_id, trigger, action, tags, metadata, source, strength, successes, failures,
        created_at, updated_at, last_used_at, state, is_learnt, is_private
+
+-- name: set_strength
+UPDATE procedures SET strength = %(strength)s WHERE id = %(id)s
 
 -- name: get_procedure
 SELECT id, workspace, namespace, agent_id, trigger, action, tags, metadata, source, strength, successes, failures,

@@ -416,6 +416,13 @@ CREATE SEQUENCE public.events_seq_seq
     NO MAXVALUE
     CACHE 1;
 ALTER SEQUENCE public.events_seq_seq OWNED BY public.events.seq;
+CREATE TABLE public.feedback (
+    memory_id uuid NOT NULL,
+    tenant text NOT NULL,
+    useful integer DEFAULT 0 NOT NULL,
+    wrong integer DEFAULT 0 NOT NULL,
+    pinned_at timestamp with time zone
+);
 CREATE TABLE public.file_versions (
     document_id uuid NOT NULL,
     version integer NOT NULL,
@@ -879,6 +886,13 @@ CREATE TABLE public.trash (
     rows json,
     deleted_at timestamp with time zone NOT NULL
 );
+CREATE TABLE public.votes (
+    tenant text NOT NULL,
+    memory_id uuid NOT NULL,
+    voter text NOT NULL,
+    is_useful boolean NOT NULL,
+    voted_at timestamp with time zone NOT NULL
+);
 CREATE TABLE public.webhook_dead_letters (
     webhook_id uuid NOT NULL,
     seq bigint NOT NULL,
@@ -951,6 +965,8 @@ ALTER TABLE ONLY public.erasures
     ADD CONSTRAINT erasures_pkey PRIMARY KEY (id);
 ALTER TABLE ONLY public.events
     ADD CONSTRAINT events_pkey PRIMARY KEY (tenant, seq);
+ALTER TABLE ONLY public.feedback
+    ADD CONSTRAINT feedback_pkey PRIMARY KEY (memory_id);
 ALTER TABLE ONLY public.file_versions
     ADD CONSTRAINT file_versions_pkey PRIMARY KEY (document_id, version);
 ALTER TABLE ONLY public.former_stores
@@ -1029,6 +1045,8 @@ ALTER TABLE ONLY public.tenant_usage
     ADD CONSTRAINT tenant_usage_pkey PRIMARY KEY (tenant);
 ALTER TABLE ONLY public.trash
     ADD CONSTRAINT trash_pkey PRIMARY KEY (tenant, id);
+ALTER TABLE ONLY public.votes
+    ADD CONSTRAINT votes_pkey PRIMARY KEY (memory_id, voter);
 ALTER TABLE ONLY public.webhook_dead_letters
     ADD CONSTRAINT webhook_dead_letters_pkey PRIMARY KEY (webhook_id, seq);
 ALTER TABLE ONLY public.webhooks
@@ -1070,6 +1088,7 @@ CREATE INDEX events_by_id ON public.events USING btree (tenant, id);
 CREATE INDEX events_by_time ON public.events USING brin (created_at);
 CREATE INDEX events_of_memories ON public.events USING gin (memory_ids) WITH (fastupdate=off);
 CREATE INDEX events_of_user ON public.events USING btree (tenant, user_id) WHERE (user_id IS NOT NULL);
+CREATE INDEX feedback_pinned ON public.feedback USING btree (tenant, memory_id) WHERE (pinned_at IS NOT NULL);
 CREATE INDEX idempotency_keys_by_age ON public.idempotency_keys USING btree (tenant, created_at);
 CREATE INDEX idempotency_keys_by_user ON public.idempotency_keys USING btree (tenant, user_hash) WHERE (user_hash IS NOT NULL);
 CREATE INDEX job_runs_by_job ON public.job_runs USING btree (job, created_at DESC);

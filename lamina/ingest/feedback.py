@@ -1,0 +1,85 @@
+"""Take feedback on memories: votes, which weigh in rankings, decay and procedures, and pins."""
+
+from collections.abc import Awaitable, Callable
+from uuid import UUID
+
+from lamina.core.feedback import Feedback, Vote
+from lamina.core.ports import Clock
+from lamina.core.scope import Scope
+from lamina.errors import NotFound
+from lamina.stores.postgres.connection import Connection, Pool, in_transaction
+from lamina.stores.postgres.epochs import bump_epoch
+from lamina.stores.postgres.feedback import FeedbackTable, put_vote, set_pin
+from lamina.stores.postgres.note_temperature import warm_up
+from lamina.stores.postgres.outbox import enqueue_notes
+from lamina.stores.postgres.owners import OwnedKind, Owners
+from lamina.stores.postgres.procedures import weigh_votes
+
+
+class FeedbackRecorder:
+    """Writes feedback on memories of any tier.
+
+    Args:
+        pool: Connections to Postgres.
+        clock: The time of day.
+    """
+
+    def __init__(self, pool: Pool, *, clock: Clock) -> None:
+        self._pool = pool
+        self._owners = Owners(pool)
+        self._table = FeedbackTable(pool)
+        self._clock = clock
+
+    async def get(self, tenant: str, id_: UUID, voter: str) -> Feedback:
+        """Return the feedback on a memory, with a principal's own vote.
+
+        Raises:
+            NotFound: If the tenant has no such memory.
+        """
+        await self._place(tenant, id_)
+        return await self._table.get(tenant, id_, voter)
+
+    async def vote(self, tenant: str, id_: UUID, voter: str, vote: Vote | None) -> Feedback:
+        """Set the one vote that a principal has on a memory, or take it back.
+
+        Raises:
+            NotFound: If the tenant has no such memory.
+        """
+
+        async def write(connection: Connection) -> None:
+            await put_vote(connection, tenant, id_, voter, vote, self._clock())
+            await weigh_votes(connection, tenant, id_)
+
+        return await self._write(tenant, id_, voter, write)
+
+    async def pin(self, tenant: str, id_: UUID, voter: str, *, is_pinned: bool) -> Feedback:
+        """Pin a memory, so that it never fades, or no longer.
+
+        Raises:
+            NotFound: If the tenant has no such memory.
+        """
+
+        async def write(connection: Connection) -> None:
+            await set_pin(connection, tenant, id_, self._clock() if is_pinned else None)
+            if is_pinned and await warm_up(connection, [id_], self._clock()):
+                await enqueue_notes(connection, [id_])
+
+        return await self._write(tenant, id_, voter, write)
+
+    async def _write(
+        self, tenant: str, id_: UUID, voter: str, write: Callable[[Connection], Awaitable[None]]
+    ) -> Feedback:
+        place = await self._place(tenant, id_)
+
+        async def act(connection: Connection) -> None:
+            await write(connection)
+            await bump_epoch(connection, place)
+
+        await in_transaction(self._pool, act)
+        return await self._table.get(tenant, id_, voter)
+
+    async def _place(self, tenant: str, id_: UUID) -> Scope:
+        owner = (await self._owners.find(tenant, OwnedKind.MEMORY, [id_])).get(id_)
+        if owner is None or owner.workspace is None or owner.namespace is None:
+            raise NotFound(OwnedKind.MEMORY.value, str(id_))
+        return Scope(tenant, owner.workspace, owner.namespace)

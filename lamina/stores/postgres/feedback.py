@@ -1,0 +1,85 @@
+"""Votes on memories and their counts, and pinned memories."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from uuid import UUID
+
+from psycopg.rows import DictRow
+
+from lamina.core.feedback import Feedback, Vote
+from lamina.core.queries import Memory
+from lamina.core.scope import Scope
+from lamina.core.tiers import Tier
+from lamina.stores.postgres.connection import Connection, Pool, connect, scope_parameters
+from lamina.stores.postgres.queries import load_queries
+
+QUERIES = load_queries("feedback.sql")
+
+
+async def put_vote(
+    connection: Connection, tenant: str, id_: UUID, voter: str, vote: Vote | None, now: datetime
+) -> None:
+    """Set the vote of a principal on a memory, or take it back, and count the votes on it."""
+    row = {"tenant": tenant, "id": id_, "voter": voter}
+    await connection.execute(QUERIES["hold_feedback"], row)
+    if vote is None:
+        await connection.execute(QUERIES["take_vote_back"], row)
+    else:
+        await connection.execute(QUERIES["put_vote"], {**row, "is_useful": vote is Vote.USEFUL, "now": now})
+    await connection.execute(QUERIES["count_votes"], row)
+
+
+async def set_pin(connection: Connection, tenant: str, id_: UUID, pinned_at: datetime | None) -> None:
+    """Pin a memory, or no longer; what a pinned note had lost by decay comes back."""
+    row = {"tenant": tenant, "id": id_}
+    await connection.execute(QUERIES["hold_feedback"], row)
+    await connection.execute(QUERIES["set_pin"], {**row, "pinned_at": pinned_at})
+    if pinned_at is not None:
+        await connection.execute(QUERIES["restore_weight"], row)
+
+
+async def erase_feedback(connection: Connection, tenant: str, ids: Sequence[UUID]) -> None:
+    """Delete the feedback on erased memories."""
+    await connection.execute(QUERIES["erase_feedback"], {"tenant": tenant, "ids": list(ids)})
+
+
+class FeedbackTable:
+    """Reads feedback.
+
+    Args:
+        pool: Connections to Postgres.
+    """
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    async def get(self, tenant: str, id_: UUID, voter: str) -> Feedback:
+        """Return the feedback on a memory, with a principal's own vote."""
+        async with connect(self._pool) as connection:
+            parameters = {"tenant": tenant, "id": id_, "voter": voter}
+            row = await (await connection.execute(QUERIES["read_feedback"], parameters)).fetchone()
+        assert row is not None  # noqa: S101 - the statement always returns one
+        own = None if row["own"] is None else Vote.USEFUL if row["own"] else Vote.WRONG
+        return Feedback(row["useful"], row["wrong"], own, row["pinned_at"])
+
+    async def pinned_notes(self, scope: Scope, limit: int) -> list[Memory]:
+        """Return the pinned notes that a scope sees, the one that was pinned first before the others."""
+        async with connect(self._pool) as connection:
+            parameters = {**scope_parameters(scope), "limit": limit}
+            cursor = await connection.execute(QUERIES["list_pinned_notes"], parameters)
+            return [_memory(row) async for row in cursor]
+
+
+def _memory(row: DictRow) -> Memory:
+    names = ("id", "content", "confidence", "importance", "metadata", "source", "last_hit_at", "temperature")
+    return Memory(
+        tier=Tier.NOTES,
+        kind=row["category"],
+        occurred_at=row["event_at"],
+        user=row["user_id"],
+        agent=row["agent_id"],
+        session=row["session_id"],
+        tags=tuple(row["tags"]),
+        expires_at=row["expires_at"],
+        **{name: row[name] for name in names},
+    )

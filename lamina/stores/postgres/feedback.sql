@@ -1,0 +1,46 @@
+-- name: hold_feedback
+-- Locked until the transaction ends: of two votes at a time, the second counts both.
+INSERT INTO feedback AS f (tenant, memory_id) VALUES (%(tenant)s, %(id)s)
+ON CONFLICT (memory_id) DO UPDATE SET tenant = f.tenant
+
+-- name: put_vote
+INSERT INTO votes (tenant, memory_id, voter, is_useful, voted_at)
+VALUES (%(tenant)s, %(id)s, %(voter)s, %(is_useful)s, %(now)s)
+ON CONFLICT (memory_id, voter) DO UPDATE SET is_useful = excluded.is_useful, voted_at = excluded.voted_at
+
+-- name: take_vote_back
+DELETE FROM votes WHERE tenant = %(tenant)s AND memory_id = %(id)s AND voter = %(voter)s
+
+-- name: count_votes
+UPDATE feedback f SET (useful, wrong) = (
+    SELECT count(*) FILTER (WHERE is_useful), count(*) FILTER (WHERE NOT is_useful)
+    FROM votes v WHERE v.memory_id = f.memory_id)
+WHERE f.memory_id = %(id)s AND f.tenant = %(tenant)s
+
+-- name: set_pin
+UPDATE feedback SET pinned_at = %(pinned_at)s WHERE memory_id = %(id)s AND tenant = %(tenant)s
+
+-- name: restore_weight
+UPDATE notes SET weight = 1 WHERE id = %(id)s AND tenant = %(tenant)s AND deleted_at IS NULL AND weight < 1
+
+-- name: read_feedback
+SELECT coalesce(f.useful, 0) AS useful, coalesce(f.wrong, 0) AS wrong, f.pinned_at,
+       (SELECT is_useful FROM votes v WHERE v.memory_id = %(id)s AND v.tenant = %(tenant)s AND voter = %(voter)s) AS own
+FROM (SELECT %(id)s::uuid AS id) wanted LEFT JOIN feedback f ON f.memory_id = wanted.id AND f.tenant = %(tenant)s
+
+-- name: list_pinned_notes
+SELECT n.id, n.category, n.content, n.event_at, n.confidence, n.importance, n.user_id, n.agent_id, n.session_id, n.tags,
+       n.metadata, n.source, n.last_hit_at, n.temperature, n.expires_at
+FROM feedback f JOIN notes n ON n.id = f.memory_id
+WHERE f.tenant = %(tenant)s AND f.pinned_at IS NOT NULL
+  AND n.tenant = %(tenant)s AND n.workspace = %(workspace)s AND n.namespace = %(namespace)s AND n.deleted_at IS NULL
+  AND (n.expires_at IS NULL OR n.expires_at > statement_timestamp())
+  AND (%(user_id)s::text IS NULL OR n.user_id IS NULL OR n.user_id = %(user_id)s)
+ORDER BY f.pinned_at, n.id
+LIMIT %(limit)s
+
+-- name: erase_feedback
+WITH gone AS (
+    DELETE FROM votes WHERE tenant = %(tenant)s AND memory_id = ANY(%(ids)s)
+)
+DELETE FROM feedback WHERE tenant = %(tenant)s AND memory_id = ANY(%(ids)s)

@@ -1,0 +1,220 @@
+"""Votes and pins: what they move, how far, and whose they are; and several searches in one call."""
+
+from datetime import timedelta
+from typing import Any
+from uuid import UUID, uuid4
+
+import httpx
+import psycopg
+import pytest
+
+from lamina.core.principals import Bounds, KeyRole, new_principal
+from lamina.core.queries import FusedHit, Memory
+from lamina.core.tiers import Tier
+from lamina.policies.ranking.feedback import MOST_SHARE, order_by_votes
+from lamina.policies.retention.decay import note_weight
+from lamina.stores.postgres.keys import store_key
+from lamina.wiring.stores import utc_now
+from tests.support.application import Application
+from tests.support.jobs import run_job
+
+
+def hit(score: float, *votes: int) -> FusedHit:
+    return FusedHit(Memory(uuid4(), Tier.NOTES, "note", "text", utc_now(), votes=votes), score, {})
+
+
+def test_votes_move_a_hit_by_a_tenth_of_its_score_at_most() -> None:
+    far, near, buried = hit(0.9), hit(0.81, 10_000, 0), hit(0.8, 0, 10_000)
+    last = hit(0.71)
+
+    ordered = order_by_votes([far, near, buried, last])
+
+    assert [one.memory.id for one in ordered] == [one.memory.id for one in (far, near, buried, last)]
+    assert abs(ordered[1].score - 0.81) <= MOST_SHARE * 0.81
+    assert order_by_votes([far, last]) == (far, last)
+
+
+@pytest.mark.parametrize(("votes", "place"), [((1, 0), 0), ((0, 1), 2), ((1, 1), 1), ((0, 0), 1)])
+def test_votes_decide_among_hits_that_are_about_as_good(votes: tuple[int, int], place: int) -> None:
+    hits = [hit(0.50), hit(0.49, *votes), hit(0.48)]
+
+    ordered = order_by_votes(hits)
+
+    assert [one.memory.id for one in ordered].index(hits[1].memory.id) == place
+
+
+def test_repetitions_that_stand_last_stay_there() -> None:
+    first, second, repeated = hit(0.9), hit(0.5, 1, 0), hit(0.88)
+
+    assert [one.score for one in order_by_votes([first, second, repeated])][2] == 0.88
+
+
+def test_a_note_that_was_useful_fades_later_and_a_wrong_one_sooner() -> None:
+    idle = timedelta(days=9)
+
+    assert note_weight(idle, 0.5) > note_weight(idle) > note_weight(idle, -0.5) > 0
+
+
+async def sent(client: httpx.AsyncClient, method: str, path: str, **options: Any) -> Any:
+    answer = await client.request(method, path, **options)
+    assert answer.is_success, answer.text
+    return answer.json()
+
+
+async def make(client: httpx.AsyncClient, content: str, **fields: Any) -> str:
+    return str((await sent(client, "POST", "/v1/notes", json={"content": content, **fields}))["id"])
+
+
+def bound_client(app: Application, role: KeyRole = KeyRole.WRITER, **lists: list[str]) -> httpx.AsyncClient:
+    principal = new_principal(app.tenant, role, utc_now(), bounds=Bounds.from_lists(lists))
+    return app.client(store_key(app.url, principal, "bound"))
+
+
+async def test_a_key_has_one_vote_a_memory_and_a_later_one_takes_its_place(application: Application) -> None:
+    client, other = application.client(), application.client(application.new_key(application.tenant))
+    id_ = await make(client, f"The buoy {uuid4()} is green")
+
+    for vote in ("useful", "useful", "wrong"):
+        answer = await sent(client, "PUT", f"/v1/memories/{id_}/feedback", json={"vote": vote})
+    beside = await sent(other, "PUT", f"/v1/memories/{id_}/feedback", json={"vote": "useful"})
+    back = await sent(client, "DELETE", f"/v1/memories/{id_}/feedback")
+
+    assert (answer["useful"], answer["wrong"], answer["own"]) == (0, 1, "wrong")
+    assert (beside["useful"], beside["wrong"], beside["own"]) == (1, 1, "useful")
+    assert (back["useful"], back["wrong"], back["own"]) == (1, 0, None)
+
+
+async def found(client: httpx.AsyncClient, query: dict[str, Any], ids: list[str]) -> list[str]:
+    answer = await sent(client, "POST", "/v1/search", json=query)
+    return [one["id"] for one in answer["results"] if one["id"] in ids]
+
+
+async def test_a_vote_changes_the_order_of_what_is_found_also_where_an_answer_was_cached(
+    application: Application,
+) -> None:
+    client, scope = application.client(), {"workspace": f"w {uuid4().hex[:8]}"}
+    word = uuid4().hex[:10]
+    ids = [await make(client, f"The {word} boat number {number} leaks", **scope) for number in (1, 2)]
+    await application.indexed()
+    query = {**scope, "query": f"which {word} boat leaks?"}
+    before = await found(client, query, ids)
+
+    await sent(client, "PUT", f"/v1/memories/{before[-1]}/feedback", json={"vote": "useful"})
+    await sent(client, "PUT", f"/v1/memories/{before[0]}/feedback", json={"vote": "wrong"})
+
+    assert await found(client, query, ids) == before[::-1]
+
+
+async def test_a_key_of_a_user_votes_on_what_it_sees_and_pins_its_own_alone(application: Application) -> None:
+    admin, client = application.client(), bound_client(application, users=["ann"])
+    shared, own, foreign = [
+        await make(admin, f"The buoy {uuid4()} is red", **scope) for scope in ({}, {"user": "ann"}, {"user": "bob"})
+    ]
+
+    async def status(method: str, path: str) -> int:
+        return (await client.request(method, path, json={"vote": "wrong"} if method == "PUT" else None)).status_code
+
+    assert [await status("PUT", f"/v1/memories/{id_}/feedback") for id_ in (shared, own, foreign)] == [200, 200, 404]
+    assert [(await client.put(f"/v1/memories/{id_}/pin")).status_code for id_ in (shared, own, foreign)] == [
+        403,
+        200,
+        404,
+    ]
+    assert [await status("GET", f"/v1/memories/{id_}/feedback") for id_ in (shared, own, foreign)] == [200, 200, 404]
+
+
+async def test_every_tier_of_hit_takes_a_vote_and_strangers_and_words_do_not(unshared: Application) -> None:
+    client = unshared.client()
+    turn = {"session": "s", "messages": [{"content": "Mira moors the boat Orion"}]}
+    await sent(client, "POST", "/v1/turns", json=turn)
+    await sent(client, "POST", "/v1/documents", json={"content": "Mira moors the boat Orion with a rope"})
+    await sent(client, "POST", "/v1/procedures", json={"trigger": "Mira moors the boat Orion", "action": "two ropes"})
+    edge = {"subject": "Mira", "type": "moors", "object": "Orion"}
+    await sent(client, "POST", "/v1/graph/edges", json={"edges": [edge]})
+    await unshared.indexed()
+    found = await sent(client, "POST", "/v1/search", json={"query": "Who moors the boat Orion?", "limit": 50})
+    tiers = {one["tier"] for one in found["results"]}
+    for one in found["results"]:
+        answer = await sent(client, "PUT", f"/v1/memories/{one['id']}/feedback", json={"vote": "useful"})
+        assert answer["useful"] == 1
+
+    stranger = unshared.client(unshared.new_key("another tenant"))
+    path = f"/v1/memories/{found['results'][0]['id']}/feedback"
+    assert {"sessions", "documents", "procedures", "graph"} <= tiers
+    assert (await stranger.put(path, json={"vote": "wrong"})).status_code == 404
+    assert (await client.put(path, json={"vote": "無用"})).status_code == 422
+
+
+async def test_a_vote_on_a_procedure_weighs_beside_its_outcomes(application: Application) -> None:
+    client = application.client()
+    body = {"trigger": f"the {uuid4().hex} leaks", "action": "caulk"}
+    id_ = (await sent(client, "POST", "/v1/procedures", json=body))["id"]
+
+    async def strength() -> float:
+        return float((await sent(client, "GET", f"/v1/procedures/{id_}"))["strength"])
+
+    untried = await strength()
+    await sent(client, "PUT", f"/v1/memories/{id_}/feedback", json={"vote": "wrong"})
+    disliked = await strength()
+    await sent(client, "POST", f"/v1/procedures/{id_}/outcomes", json={"succeeded": True})
+    both = await strength()
+    await sent(client, "DELETE", f"/v1/memories/{id_}/feedback")
+
+    assert disliked < both == untried < await strength()
+
+
+async def test_a_pinned_note_neither_fades_nor_goes_cold_until_it_is_let_go(unshared: Application) -> None:
+    client = unshared.client()
+    pinned, other = [await make(client, f"The {colour} buoy marks the harbour") for colour in ("red", "green")]
+    with psycopg.connect(unshared.url) as connection:
+        connection.execute("UPDATE notes SET last_hit_at = now() - interval '400 days', weight = 0.1")
+    await sent(client, "PUT", f"/v1/memories/{pinned}/pin")
+
+    for job in ("decay", "sweep"):
+        await run_job(unshared, job)
+
+    notes = [await sent(client, "GET", f"/v1/notes/{id_}") for id_ in (pinned, other)]
+    assert [(note["weight"], note["temperature"]) for note in notes] == [(1.0, "warm"), (0.0, "cold")]
+    context = {"query": "What is for dinner tonight?", "pinned": True}
+    assert "red buoy" in (await sent(client, "POST", "/v1/context", json=context))["text"]
+    assert "red buoy" not in (await sent(client, "POST", "/v1/context", json={"query": "for dinner"}))["text"]
+    await sent(client, "DELETE", f"/v1/memories/{pinned}/pin")
+    await run_job(unshared, "sweep")
+    assert (await sent(client, "GET", f"/v1/notes/{pinned}"))["temperature"] == "cold"
+
+
+async def test_an_erasure_takes_the_votes_on_the_memories_of_the_user(unshared: Application) -> None:
+    client = unshared.client(unshared.new_key(unshared.tenant, KeyRole.ADMIN))
+    id_ = await make(client, "Ann likes red buoys", user="ann")
+    await sent(client, "PUT", f"/v1/memories/{id_}/feedback", json={"vote": "useful"})
+    await sent(client, "PUT", f"/v1/memories/{id_}/pin")
+
+    await sent(client, "DELETE", "/v1/users", params={"user": "ann"})
+
+    with psycopg.connect(unshared.url) as connection:
+        left = "SELECT FROM votes WHERE memory_id = %(id)s UNION ALL SELECT FROM feedback WHERE memory_id = %(id)s"
+        assert connection.execute(left, {"id": UUID(id_)}).rowcount == 0
+
+
+async def test_several_searches_have_an_answer_or_an_error_each_as_one_alone(application: Application) -> None:
+    client, scope = application.client(), {"workspace": f"w {uuid4().hex[:8]}", "user": "åsa 李"}
+    for number in range(3):
+        await make(client, f"Buoy number {number} is painted {['red', 'green', 'blue'][number]}", **scope)
+    await application.indexed()
+    queries = ["red buoy", {"query": "green buoy", "limit": 1, "explain": True}]
+    wrong = [{"query": " "}, {"query": "x", "limit": "many"}, {"query": "x", "user": "bob"}, 7]
+
+    body = {**scope, "searches": [*queries, *wrong]}
+    answers = (await sent(client, "POST", "/v1/search/batch", json=body))["answers"]
+
+    one_by_one = [{"query": "red buoy"}, {"query": "green buoy", "limit": 1, "explain": True}]
+    alone = [await sent(client, "POST", "/v1/search", json={**scope, **query}) for query in one_by_one]
+    assert [one["status"] for one in answers] == [200, 200, 422, 422, 422, 422]
+    assert [one["answer"]["results"] for one in answers[:2]] == [one["results"] for one in alone]
+    assert all(one["answer"] is None and one["problem"]["status"] == 422 for one in answers[2:])
+    assert "searches.4.user" in answers[4]["problem"]["detail"]
+
+
+@pytest.mark.parametrize("searches", [[], ["x"] * 17])
+async def test_no_search_and_too_many_are_refused(application: Application, searches: list[str]) -> None:
+    assert (await application.client().post("/v1/search/batch", json={"searches": searches})).status_code == 422
