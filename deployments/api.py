@@ -18,6 +18,7 @@ from deployments.access import accesses
 from deployments.bodies import BodyLimit, HeadAsGet
 from deployments.front_door import FrontDoor
 from deployments.gateway import GatewayRoute
+from deployments.logs import RequestLog
 from deployments.mcp import McpRoute
 from deployments.oauth import METADATA_PATH, answer_metadata
 from deployments.parameters import refuse_ambiguous
@@ -48,6 +49,7 @@ from deployments.routes import (
     status,
     trash,
     turns,
+    usage,
     users,
     webhooks,
     workspaces,
@@ -88,6 +90,7 @@ ROUTERS = (
     users.router,
     keys.router,
     quotas.router,
+    usage.router,
     status.router,
     response_routes.router,
     providers.router,
@@ -114,6 +117,7 @@ def build_api(services: Services) -> FastAPI:
     _within_limits(app, *doors)
     app.add_middleware(FrontDoor, services=services)
     app.add_middleware(HeadAsGet)
+    app.add_middleware(RequestLog, settings=services.settings.logs)
     return app
 
 

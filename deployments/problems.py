@@ -15,6 +15,7 @@ from deployments.oauth import challenge
 from deployments.proxy_rules import GATEWAY
 from lamina.api.problems import STATUS_OF
 from lamina.core.metrics import REFUSALS
+from lamina.core.request_ids import current_request
 from lamina.errors import (
     InsufficientScope,
     InvalidInput,
@@ -168,9 +169,9 @@ async def _on_http_error(request: Request, error: Exception) -> JSONResponse:
 
 async def _on_any_error(request: Request, error: Exception) -> JSONResponse:
     logger.error("unexpected error", exc_info=error, extra={"path": request.url.path})
-    return problem(
-        HTTPStatus.INTERNAL_SERVER_ERROR, f"unexpected {type(error).__name__}; the service's log has the rest"
-    )
+    id_ = current_request()
+    detail = f"unexpected {type(error).__name__}; the service's log has the rest"
+    return problem(HTTPStatus.INTERNAL_SERVER_ERROR, detail if id_ is None else f"{detail} (request {id_})")
 
 
 def _printable(text: str) -> str:

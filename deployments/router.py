@@ -7,6 +7,7 @@ from fastapi import FastAPI
 
 from actors.directory import Directory
 from actors.instruments import replica_meter, watch
+from deployments import logs
 from deployments.api import build_api
 from deployments.handles import CalledDeployment, EmbedderHandle, Handle, ProjectionHandle, RerankerHandle, TierHandle
 from deployments.loopback import listen_on_loopback
@@ -44,6 +45,7 @@ class RouterDeployment:
     ) -> None:
         listen_on_loopback()
         take_short_turns()
+        logs.install(settings.logs)
         self._pool = pool = build_pool(settings)
         meter = replica_meter()
         watch(self, "router", meter, pool)

@@ -16,6 +16,7 @@ from deployments.metrics.families import store_parts
 from deployments.metrics.scrape import Scrape
 from deployments.quotas import QuotaDesk
 from deployments.rendering import render_context, render_search, render_traversal
+from deployments.usage import UsageMeter
 from lamina.aio.coalescing import Coalescer
 from lamina.aio.deadline import time_limit
 from lamina.aio.probing import FAILED, STATES, Probe, states_of
@@ -60,6 +61,7 @@ from lamina.stores.postgres.keys import Keys, has_form_of_key, hash_key
 from lamina.stores.postgres.owners import Owners
 from lamina.stores.postgres.quotas import Quotas
 from lamina.stores.postgres.shares import Shares
+from lamina.stores.postgres.usage import UsageTable
 from lamina.stores.token_issuer import TokenIssuer, has_form_of_token
 from lamina.wiring.archives import build_archived_notes
 from lamina.wiring.caches import CacheParts, build_caches
@@ -227,6 +229,8 @@ class Services:
     restorer: Restorer
     bulk: BulkNotes
     feedback: FeedbackRecorder
+    usage: UsageMeter
+    usage_days: UsageTable
     operations: Operations
     meter: Meter = UNMEASURED
 
@@ -251,6 +255,7 @@ class Services:
         await self.operations.close()
         await self.events.feed.close()
         await self.quotas.close()
+        await self.usage.close()
         await self.metrics.close()
         await self.key_check.close()
         await self.hits.close()
@@ -338,6 +343,8 @@ def build_services(
         restorer=build_restorer(settings, pool, embedder, generation),
         bulk=bulk,
         feedback=FeedbackRecorder(pool, clock=utc_now),
+        usage=UsageMeter(UsageTable(pool), clock=utc_now),
+        usage_days=UsageTable(pool),
         operations=build_operations(pool, bulk),
         meter=meter,
     )

@@ -17,6 +17,8 @@ from lamina.api.scope import SCOPE_FIELDS
 from lamina.api.search import ContextIn, ContextOut, SearchBatchIn, SearchBatchOut, SearchIn, SearchOut
 from lamina.caching.answer_cache import SentAnswer
 from lamina.core.principals import Principal, Verb
+from lamina.core.quotas import count_use
+from lamina.core.usage import Use
 from lamina.errors import InvalidInput, LaminaError
 
 router = APIRouter(prefix="/v1", tags=["read"], route_class=JsonRoute)
@@ -41,6 +43,7 @@ async def search_batch(
     body: SearchBatchIn, services: ServicesDep, principal: PrincipalDep, afterwards: BackgroundTasks
 ) -> Response:
     """Run up to 16 searches of one scope at once; each has an answer, or an error, of its own."""
+    count_use(Use.SEARCHES, len(body.searches))
     places = range(len(body.searches))
     answers = await asyncio.gather(*(_answer(body, place, principal, services, afterwards) for place in places))
     return Response(b'{"answers":[%s]}' % b",".join(answers), media_type="application/json")

@@ -443,6 +443,10 @@ class Calls(ABC, Generic[Answer, Done]):
         """Let a pinned memory fade again (`DELETE /v1/memories/{id}/pin`)."""
         return self.send(Call("DELETE", f"/v1/memories/{id_}/pin"))
 
+    def tenant_usage(self, **days: str) -> Answer:
+        """Show what the tenant used by day (`GET /v1/usage`); needs an admin key."""
+        return self._get("/v1/usage", days)
+
     def ready(self) -> Answer:
         """Return the state of every part, ready or not (`GET /readyz`)."""
         return self._get("/readyz")

@@ -6,6 +6,8 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from lamina.core.usage import Use
+
 MINUTE_S, DAY_S = 60, 86_400
 TENANT = ""
 """Subject of a quota of the whole tenant; that of a key is its id."""
@@ -41,10 +43,12 @@ class Spending:
     Args:
         amounts: So far.
         tenant: Whose request it is.
+        uses: Further things that bills count.
     """
 
     amounts: dict[Resource, int] = field(default_factory=dict)
     tenant: str = ""
+    uses: dict[Use, int] = field(default_factory=dict)
 
     def add(self, resource: Resource, amount: int) -> None:
         """Count an amount."""
@@ -70,6 +74,13 @@ def spend(resource: Resource, amount: int) -> None:
     spending = _current.get()
     if spending is not None:
         spending.add(resource, amount)
+
+
+def count_use(use: Use, amount: int) -> None:
+    """Count a use for the bill of the request that is worked on."""
+    spending = _current.get()
+    if spending is not None:
+        spending.uses[use] = spending.uses.get(use, 0) + amount
 
 
 def spending_tenant() -> str:

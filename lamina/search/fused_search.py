@@ -1,12 +1,14 @@
 """Search all tiers at the same time and fuse their answers."""
 
 import asyncio
+import logging
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
 from lamina.aio.deadline import time_limit
+from lamina.aio.part_times import timed_part, timing_parts
 from lamina.aio.together import together
 from lamina.core.metrics import (
     DEGRADED,
@@ -36,6 +38,7 @@ from lamina.search.query_embedding import embed_query, query_of
 from lamina.search.second_stage import SecondStage
 from lamina.search.tier_sources import SourceOutcome
 
+logger = logging.getLogger(__name__)
 SHARES, ROWS = "shares", "rows"
 # Of the time that is left for a tier, for the way to it and back.
 TRANSPORT_S = 0.5
@@ -97,6 +100,7 @@ class Search:
         shares: Reads the shares of other workspaces; ``None`` if there are none.
         meter: Records each search and each tier: how it ended, and how long it took.
         second_stage: Reranks the first hits; ``None`` if it is off.
+        slow_ms: Milliseconds after which a search is logged, with the times of its parts; ``None``: none is.
     """
 
     def __init__(
@@ -113,7 +117,9 @@ class Search:
         shares: ShareLookup | None = None,
         meter: Meter = UNMEASURED,
         second_stage: SecondStage | None = None,
+        slow_ms: float | None = None,
     ) -> None:
+        self._slow_ms = slow_ms
         self._second_stage = second_stage
         self._late_rows = LateRows(rows, policy.diversity)
         self._embedder = embedder
@@ -136,15 +142,23 @@ class Search:
                 not answer: then an index that holds nothing is all that answered.
         """
         began = time.monotonic()
-        try:
-            answer = await self._search(request, hints)
-        except Unavailable:
-            self._record(SearchOutcome.FAILED, began)
-            raise
+        with timing_parts() as times:
+            try:
+                answer = await self._search(request, hints)
+            except Unavailable:
+                self._record(SearchOutcome.FAILED, began)
+                raise
+            finally:
+                self._note_if_slow(times, 1000 * (time.monotonic() - began))
         self._record(SearchOutcome.OK if answer.is_whole else SearchOutcome.DEGRADED, began)
         for name in self._failed_of(answer.degraded):
             self._meter.record(DEGRADED, source=name)
         return answer
+
+    def _note_if_slow(self, times: Mapping[str, float], took_ms: float) -> None:
+        if self._slow_ms is not None and took_ms > self._slow_ms:
+            fields = {"took_ms": round(took_ms, 1), "parts_ms": dict(times)}
+            logger.warning("slow search: %.0f ms; %s", took_ms, dict(times), extra={"fields": fields})
 
     def _record(self, outcome: SearchOutcome, began: float) -> None:
         self._meter.record(SEARCHES, outcome=outcome)
@@ -219,9 +233,10 @@ class Search:
         limit = max(request.limit, pool, WINDOW if is_of_now else 0)
         try:
             async with time_limit(self._deadlines.tier_s):
-                hits = await self._late_rows.hits(ranked, query, foreign, limit=limit)
-                if is_of_now:
-                    hits = await self._late_rows.with_replacing(hits, query, request.tiers, within=request.limit)
+                with timed_part(ROWS):
+                    hits = await self._late_rows.hits(ranked, query, foreign, limit=limit)
+                    if is_of_now:
+                        hits = await self._late_rows.with_replacing(hits, query, request.tiers, within=request.limit)
         except (Unavailable, TimeoutError) as error:
             whole = [hit for hit in ranked if isinstance(hit.memory, Memory)]
             if not whole:
@@ -242,7 +257,8 @@ class Search:
     async def _embed(self, query: Query, hints: SearchHints) -> tuple[Query, dict[str, str]]:
         if hints.embedding is not None:
             return replace(query, embedding=hints.embedding), {}
-        return await embed_query(query, self._embedder, self._deadlines.embed_s, hints.remembered)
+        with timed_part("embedder"):
+            return await embed_query(query, self._embedder, self._deadlines.embed_s, hints.remembered)
 
     async def _ask(self, wanted: Sequence[Tier], query: Query, hints: SearchHints) -> dict[Source, SourceOutcome]:
         tiers = [tier for tier in wanted if tier in self._tiers]
@@ -305,7 +321,8 @@ class Search:
         try:
             patience_s = query.budget_s + TRANSPORT_S if query.budget_s else 0.0
             async with time_limit(max(self._deadlines.tier_s, patience_s)):
-                with timed(self._meter, TIER_SECONDS, TIER_FAILURES, tier=tier.name.lower()):
+                name = tier.name.lower()
+                with timed(self._meter, TIER_SECONDS, TIER_FAILURES, tier=name), timed_part(name):
                     return await self._tiers[tier].search(query)
         except Exception as error:  # noqa: BLE001 - a tier may fail, the answer may not
             failure = Failure(describe_error(error))

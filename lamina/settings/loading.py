@@ -31,6 +31,7 @@ from lamina.settings.caches import CachesSettings
 from lamina.settings.doors import AuthSettings, GatewaySettings, McpSettings
 from lamina.settings.events import EventsSettings, WebhooksSettings
 from lamina.settings.jobs import JobsSettings
+from lamina.settings.logs import LogsSettings
 from lamina.settings.models import (
     EmbeddingSettings,
     LanguageModelSettings,
@@ -137,6 +138,7 @@ class Settings(BaseSettings):
     mcp: McpSettings = McpSettings()
     auth: AuthSettings = AuthSettings()
     gateway: GatewaySettings = GatewaySettings()
+    logs: LogsSettings = LogsSettings()
 
     @classmethod
     def settings_customise_sources(

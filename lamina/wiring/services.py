@@ -221,6 +221,7 @@ def build_search(
         shares=shares,
         meter=meter,
         second_stage=build_second_stage(settings, reranker),
+        slow_ms=settings.logs.slow_search_ms,
     )
 
 

@@ -179,6 +179,7 @@ EXAMPLES: dict[Route, Example] = {
     ("POST", "/v1/keys/{id}/rotate"): Example(of="key"),
     ("PUT", "/v1/keys/{id}/quotas"): Example(body={"requests": 1_000_000}, of="key"),
     ("GET", "/v1/quotas"): Example(),
+    ("GET", "/v1/usage"): Example(),
     ("GET", "/v1/status"): Example(),
 }
 

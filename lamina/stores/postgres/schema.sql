@@ -886,6 +886,16 @@ CREATE TABLE public.trash (
     rows json,
     deleted_at timestamp with time zone NOT NULL
 );
+CREATE TABLE public.usage_days (
+    tenant text NOT NULL,
+    day date NOT NULL,
+    requests bigint DEFAULT 0 NOT NULL,
+    searches bigint DEFAULT 0 NOT NULL,
+    turns bigint DEFAULT 0 NOT NULL,
+    embedded_tokens bigint DEFAULT 0 NOT NULL,
+    model_tokens bigint DEFAULT 0 NOT NULL,
+    bytes bigint DEFAULT 0 NOT NULL
+);
 CREATE TABLE public.votes (
     tenant text NOT NULL,
     memory_id uuid NOT NULL,
@@ -1045,6 +1055,8 @@ ALTER TABLE ONLY public.tenant_usage
     ADD CONSTRAINT tenant_usage_pkey PRIMARY KEY (tenant);
 ALTER TABLE ONLY public.trash
     ADD CONSTRAINT trash_pkey PRIMARY KEY (tenant, id);
+ALTER TABLE ONLY public.usage_days
+    ADD CONSTRAINT usage_days_pkey PRIMARY KEY (tenant, day);
 ALTER TABLE ONLY public.votes
     ADD CONSTRAINT votes_pkey PRIMARY KEY (memory_id, voter);
 ALTER TABLE ONLY public.webhook_dead_letters

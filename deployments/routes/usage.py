@@ -1,0 +1,45 @@
+"""Use of the service by the tenant, for bills."""
+
+from datetime import date, timedelta
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+
+from deployments.access import WHOLE_TENANT, Access
+from deployments.guard import allow
+from deployments.json_bodies import JsonRoute
+from deployments.services import PrincipalDep, ServicesDep
+from lamina.api.usage import UsageOut, UsedDayOut
+from lamina.core.principals import Verb
+from lamina.core.usage import Use
+from lamina.errors import InvalidInput
+from lamina.wiring.stores import utc_now
+
+router = APIRouter(prefix="/v1/usage", tags=["operations"], route_class=JsonRoute)
+USUAL_DAYS, MOST_DAYS = 31, 400
+
+
+@router.get("")
+@allow(Access(Verb.MAINTAIN, WHOLE_TENANT))
+async def show_usage(
+    services: ServicesDep,
+    principal: PrincipalDep,
+    since: Annotated[date | None, Query(description="First day, UTC. Default: 31 days before until.")] = None,
+    until: Annotated[date | None, Query(description="Day after the last one. Default: tomorrow.")] = None,
+) -> UsageOut:
+    """Show what the tenant used by day: requests, searches, turns, tokens and bytes. Needs an admin's key.
+
+    What was used a moment ago follows within seconds.
+    """
+    after = until or utc_now().date() + timedelta(days=1)
+    first = since or after - timedelta(days=USUAL_DAYS)
+    if not timedelta() < after - first <= timedelta(days=MOST_DAYS):
+        raise InvalidInput("until", f"is {after}, which is not 1 to {MOST_DAYS} days after since ({first})")
+    await services.usage.flush()
+    days = await services.usage_days.days(principal.tenant, first, after)
+    stored = await services.quotas.stored(principal.tenant)
+    return UsageOut(
+        days=[UsedDayOut.from_day(used) for used in days],
+        total={use.value: sum(used.amounts[use] for used in days) for use in Use},
+        stored={resource.value: amount for resource, amount in stored.items()},
+    )

@@ -1,0 +1,33 @@
+"""Use of the service: answers."""
+
+from datetime import date
+from typing import Self
+
+from pydantic import BaseModel, Field
+
+from lamina.core.usage import UsedDay
+
+
+class UsedDayOut(BaseModel):
+    """The use of a tenant on a day."""
+
+    day: date = Field(description="In UTC.")
+    requests: int = Field(description="Requests with a valid key.")
+    searches: int = Field(description="Searches and contexts, cached ones too, each of a batch.")
+    turns: int = Field(description="Requests that store a turn.")
+    embedded_tokens: int = Field(description="Estimated tokens that the embedding model read for requests.")
+    model_tokens: int = Field(description="Tokens of the language model for requests.")
+    bytes: int = Field(description="Bytes of the bodies that were sent.")
+
+    @classmethod
+    def from_day(cls, used: UsedDay) -> Self:
+        """Map a day."""
+        return cls.model_validate({"day": used.day, **used.amounts})
+
+
+class UsageOut(BaseModel):
+    """The use of a tenant by day."""
+
+    days: list[UsedDayOut] = Field(description="Days on which something was used, the earliest first.")
+    total: dict[str, int] = Field(description="The sum of these days, by the same names.")
+    stored: dict[str, int] = Field(description="What the tenant stores, counted some seconds ago.")

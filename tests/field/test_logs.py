@@ -1,0 +1,232 @@
+"""Each answer names its request, the log names it too, and neither holds what was stored or asked; use is counted."""
+
+import io
+import json
+import logging
+from collections.abc import Iterator
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import httpx
+import pytest
+
+from deployments.logs import LOGGERS, JsonLines, RequestLog, install
+from deployments.usage import UsageMeter
+from lamina.aio.part_times import timed_part, timing_parts
+from lamina.core.principals import Bounds, KeyRole, new_principal
+from lamina.core.quotas import Spending
+from lamina.core.request_ids import of_request
+from lamina.core.usage import Use
+from lamina.errors import Unavailable
+from lamina.models.hashing import HashingModel
+from lamina.settings.logs import LogsSettings
+from lamina.stores.postgres.keys import store_key
+from lamina.stores.postgres.usage import UsageTable
+from lamina.wiring.stores import utc_now
+from tests.support.application import Application, running, settings_for
+
+MARK = "heliotrope"
+
+
+@pytest.fixture
+def log() -> Iterator[io.StringIO]:
+    """The log of this process as JSON lines; as it was, afterwards."""
+    before = {name: (logging.getLogger(name).handlers, logging.getLogger(name).propagate) for name in LOGGERS}
+    levels = {name: logging.getLogger(name).level for name in LOGGERS}
+    stream = io.StringIO()
+    install(LogsSettings(json_lines=True), stream)
+    yield stream
+    for name, (handlers, propagates) in before.items():
+        logger = logging.getLogger(name)
+        logger.handlers, logger.propagate = handlers, propagates
+        logger.setLevel(levels[name])
+
+
+def lines(stream: io.StringIO) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in stream.getvalue().splitlines()]
+
+
+def logging_client(app: Application, key: str | None = None) -> httpx.AsyncClient:
+    """Return a client of the application with a line for each request."""
+    logged = RequestLog(app.api, LogsSettings(requests=True))
+    headers = {"Authorization": f"Bearer {key or app.key}"}
+    transport = httpx.ASGITransport(logged, raise_app_exceptions=False)
+    client = httpx.AsyncClient(transport=transport, base_url="http://lamina", headers=headers, timeout=30)
+    app.clients.append(client)
+    return client
+
+
+@pytest.mark.parametrize(
+    ("sent", "is_kept"),
+    [
+        ("a-1.B_2", True),
+        ("x" * 128, True),
+        ("x" * 129, False),
+        ("", False),
+        ("two words", False),
+        ('"}\\u000a{"', False),
+        ("<script>", False),
+    ],
+)
+async def test_an_answer_names_its_request_by_a_harmless_id(application: Application, sent: str, is_kept: bool) -> None:
+    client = application.client()
+    for path in ("/v1/notes", "/v1/notes/no-id", "/no/such/route", "/livez"):
+        answer = await client.get(path, headers={"X-Request-Id": sent})
+
+        [named] = answer.headers.get_list("x-request-id")
+        assert (named == sent) is is_kept
+        assert named
+
+
+async def test_a_refusal_of_the_front_door_names_its_request(application: Application) -> None:
+    client = application.client("lamina_nobody")
+
+    first, second = [(await client.get("/v1/notes")) for _ in range(2)]
+
+    assert first.status_code == 401
+    assert first.headers["x-request-id"] != second.headers["x-request-id"]
+
+
+async def test_no_line_of_a_session_of_calls_holds_a_content_and_each_request_has_one(
+    application: Application, log: io.StringIO
+) -> None:
+    client = logging_client(application)
+    word = f"{MARK} røyk 煙"
+    scope = {"user": f"{MARK} ann"}
+    calls: list[tuple[str, str, Any]] = [
+        ("POST", "/v1/turns", {**scope, "session": MARK, "messages": [{"content": word}]}),
+        ("POST", "/v1/turns", {**scope, "session": MARK, "messages": [{"content": word, "role": MARK}]}),
+        ("POST", "/v1/notes", {**scope, "content": word, "tags": [MARK]}),
+        ("POST", "/v1/notes", {**scope, "content": word, "importance": MARK}),
+        ("POST", "/v1/documents", {"content": word, "key": MARK}),
+        ("POST", "/v1/search", {"query": word, **scope}),
+        ("POST", "/v1/search", {"query": word, "filters": {MARK: 1}}),
+        ("POST", "/v1/search/batch", {"searches": [word, {"query": word, "limit": MARK}]}),
+        ("POST", "/v1/context", {"query": word, **scope}),
+        ("POST", "/v1/procedures", {"trigger": word, "action": word}),
+        ("POST", "/v1/notes/bulk/delete", {**scope, "tags": [MARK]}),
+        ("GET", f"/v1/notes?user={MARK}", None),
+        ("GET", f"/v1/workspaces/{MARK}/files/{MARK}.md", None),
+        ("GET", f"/v1/sessions/{MARK}/messages", None),
+        ("GET", f"/{MARK}", None),
+    ]
+
+    answers = [await client.request(method, path, json=body) for method, path, body in calls]
+
+    written = [line for line in lines(log) if line["message"] == "request"]
+    assert MARK not in log.getvalue()
+    assert "煙" not in log.getvalue()
+    assert [line["request_id"] for line in written] == [
+        answer.headers.get_list("x-request-id")[0] for answer in answers
+    ]
+    assert [line["status"] for line in written] == [answer.status_code for answer in answers]
+    assert written[0]["route"] == "/v1/turns"
+    assert {line["tenant"] for line in written} == {application.tenant}
+
+
+async def test_an_unexpected_error_is_logged_by_its_places_without_its_text(
+    application: Application, log: io.StringIO, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fail(*_: Any, **__: Any) -> Any:
+        raise RuntimeError(f"cannot read {MARK}")
+
+    monkeypatch.setattr(application.services.reads.notes, "page", fail)
+    answer = await logging_client(application).get("/v1/notes", headers={"X-Request-Id": "abc-1"})
+
+    [line] = [line for line in lines(log) if line["level"] == "error"]
+    assert (answer.status_code, "abc-1" in answer.json()["detail"]) == (500, True)
+    assert (line["request_id"], line["error"]) == ("abc-1", "RuntimeError")
+    assert any(place.endswith("<locals>.fail") for place in line["places"])
+    assert MARK not in log.getvalue()
+
+
+def test_a_line_is_one_object_whatever_it_says() -> None:
+    record = logging.LogRecord("lamina", logging.WARNING, "", 1, 'two\nlines and "quotes" %s', ("\u2028 煙",), None)
+    with of_request("r-1"):
+        line = JsonLines().format(record)
+
+    assert "\n" not in line
+    assert json.loads(line)["request_id"] == "r-1"
+
+
+async def test_a_slow_search_is_logged_with_the_times_of_its_parts(
+    database: str, tmp_path: Path, log: io.StringIO
+) -> None:
+    settings = settings_for(database, tmp_path, logs={"slow_search_ms": 0.000001})
+    async with running(settings, database, HashingModel()) as app:
+        client = app.client()
+        answer = await client.post("/v1/search", json={"query": f"{MARK} boat", "cache": False})
+
+        [line] = [line for line in lines(log) if "parts_ms" in line]
+        assert line["request_id"] == answer.headers["x-request-id"]
+        assert {"embedder", "rows"} <= line["parts_ms"].keys()
+        assert MARK not in log.getvalue()
+        await app.close_clients()
+
+
+def test_a_part_that_runs_twice_counts_by_the_longer_time_and_none_outside() -> None:
+    with timed_part("alone"), timing_parts() as times:
+        for _ in range(2):
+            with timed_part("tier"):
+                pass
+
+    assert set(times) == {"tier"}
+
+
+async def test_use_is_counted_by_tenant_and_day(unshared: Application) -> None:
+    client = unshared.client()
+    admin = unshared.client(unshared.new_key(unshared.tenant, KeyRole.ADMIN))
+    stranger = unshared.client(unshared.new_key("another tenant", KeyRole.ADMIN))
+    await client.post("/v1/turns", json={"session": "s", "messages": [{"content": "the boat is green"}]})
+    for _ in range(2):  # The second answer comes from a cache, and counts as well.
+        await client.post("/v1/search", json={"query": "boat"})
+    await client.post("/v1/context", json={"query": "boat"})
+    await client.post("/v1/search/batch", json={"searches": ["boat", "green", " "]})
+    before = datetime.now(UTC).date()
+
+    used = (await admin.get("/v1/usage")).json()
+    other = (await stranger.get("/v1/usage")).json()
+
+    total = used["total"]
+    assert (total["searches"], total["turns"], total["requests"]) == (6, 1, 5)
+    assert total["embedded_tokens"] > 0
+    assert total["bytes"] > 100
+    assert {day["day"] for day in used["days"]} <= {before.isoformat(), datetime.now(UTC).date().isoformat()}
+    assert (other["total"]["searches"], other["total"]["turns"]) == (0, 0)
+    assert used["stored"]["rows"] >= 1
+
+
+async def test_use_is_shown_to_a_whole_admin_alone_and_for_days_in_order(application: Application) -> None:
+    principal = new_principal(
+        application.tenant, KeyRole.ADMIN, utc_now(), bounds=Bounds.from_lists({"workspaces": ["w"]})
+    )
+    bound = application.client(store_key(application.url, principal, "bound"))
+    admin = application.client(application.new_key(application.tenant, KeyRole.ADMIN))
+
+    assert (await application.client().get("/v1/usage")).status_code == 403
+    assert (await bound.get("/v1/usage")).status_code == 403
+    assert (await admin.get("/v1/usage", params={"since": "2026-03-02", "until": "2026-03-02"})).status_code == 422
+    assert (await admin.get("/v1/usage", params={"since": "1926-03-02"})).status_code == 422
+    assert (await admin.get("/v1/usage", params={"since": "March"})).status_code == 422
+
+
+async def test_use_that_cannot_be_written_is_kept_and_written_later(
+    application: Application, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table, tenant = UsageTable(application.pool), f"tenant {uuid4().hex}"
+    meter = UsageMeter(table, clock=lambda: datetime(2026, 3, 1, 23, tzinfo=UTC))
+
+    async def away(_: Any) -> None:
+        raise Unavailable("postgres", "gone away")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(table, "add", away)
+        meter.count(tenant, "POST", "/v1/search", Spending(), 7)
+        await meter.flush()
+    meter.count(tenant, "POST", "/v1/search", Spending(), 7)
+    await meter.close()
+
+    [used] = await table.days(tenant, date(2026, 3, 1), date(2026, 3, 2))
+    assert (used.amounts[Use.SEARCHES], used.amounts[Use.BYTES]) == (2, 14)
