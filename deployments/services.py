@@ -29,6 +29,7 @@ from lamina.core.principals import VERBS_OF, Principal, Verb, lowest_role
 from lamina.core.queries import Answer, SearchRequest
 from lamina.core.tiers import ProjectionName, Tier
 from lamina.core.tokens import scope_of
+from lamina.core.trash import TrashKind
 from lamina.errors import (
     Forbidden,
     InsufficientScope,
@@ -48,6 +49,7 @@ from lamina.maintenance.compaction import compaction_policy
 from lamina.maintenance.erasures import Erasures
 from lamina.maintenance.live_sessions import Sessions
 from lamina.maintenance.operations import Operations
+from lamina.maintenance.scope_deletion import ScopeDeletion
 from lamina.projections.audit import Drift
 from lamina.search.context import ContextAnswer, ContextRequest
 from lamina.search.graph_explorer import Explorer, Traversal, TraversalRequest
@@ -231,6 +233,7 @@ class Services:
     feedback: FeedbackRecorder
     usage: UsageMeter
     usage_days: UsageTable
+    scope_deletion: ScopeDeletion
     operations: Operations
     meter: Meter = UNMEASURED
 
@@ -309,15 +312,25 @@ def build_services(
     hints = None if parts.links is None else explorer
     bulk = build_bulk_notes(settings, pool, embedder, generation)
     context = build_context_search(settings, search, reads.profiles, hints, files.reads, FeedbackTable(pool))
+    recorder = build_recorder(settings, pool, embedder, caches.embedder, generation)
+    procedures = build_procedure_parts(settings, pool, embedder, caches.embedder, generation)
+    restorer = build_restorer(settings, pool, embedder, generation)
+    deletes = {
+        TrashKind.NOTE: recorder.delete_note,
+        TrashKind.MESSAGE: recorder.delete_message,
+        TrashKind.DOCUMENT: documents.recorder.delete,
+        TrashKind.PROCEDURE: procedures.recorder.delete,
+    }
+    scope_deletion = ScopeDeletion(pool, deletes, restorer, clock=utc_now)
     return Services(
         settings=settings,
         search=CachedSearch(search, render_search, caches.answers),
         context=CachedSearch(context, render_context, caches.answers),
         traversal=CachedTraversal(explorer, render_traversal, caches.answers),
-        recorder=build_recorder(settings, pool, embedder, caches.embedder, generation),
+        recorder=recorder,
         graph_recorder=build_graph_recorder(settings, pool, embedder, generation),
         explorer=explorer,
-        procedures=build_procedure_parts(settings, pool, embedder, caches.embedder, generation),
+        procedures=procedures,
         documents=documents,
         files=files,
         reads=reads,
@@ -340,12 +353,13 @@ def build_services(
         metrics=Scrape(store_parts(caches.shared, reads.outbox, pool, settings.jobs)),
         quotas=QuotaDesk(Quotas(pool), settings.quotas),
         events=build_event_parts(settings, pool),
-        restorer=build_restorer(settings, pool, embedder, generation),
+        restorer=restorer,
         bulk=bulk,
         feedback=FeedbackRecorder(pool, clock=utc_now),
         usage=UsageMeter(UsageTable(pool), clock=utc_now),
         usage_days=UsageTable(pool),
-        operations=build_operations(pool, bulk),
+        scope_deletion=scope_deletion,
+        operations=build_operations(pool, bulk, scope_deletion),
         meter=meter,
     )
 

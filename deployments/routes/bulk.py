@@ -17,6 +17,7 @@ from lamina.api.operations import OperationOut
 from lamina.api.scope import SCOPE_FIELDS
 from lamina.core.operations import OperationKind
 from lamina.core.principals import Principal, Verb
+from lamina.stores.postgres.connection import scope_parameters
 
 router = APIRouter(prefix="/v1/notes/bulk", tags=["write"], route_class=JsonRoute)
 _GOES_ON: dict[int | str, dict[str, Any]] = {HTTPStatus.ACCEPTED: {"model": BulkOut, "description": "It goes on."}}
@@ -60,6 +61,6 @@ async def _order(
         return BulkOut(matched=matched, sample=[NoteOut.from_stored(note) for note in sample])
     request = body.model_dump(mode="json", exclude_unset=True, exclude=set(SCOPE_FIELDS))
     once = write_key.once(principal.tenant, body)
-    operation = await services.operations.order(kind, scope, request, once)
+    operation = await services.operations.order(kind, scope_parameters(scope), request, once)
     tell_progress(operation, response)
     return BulkOut(matched=matched, sample=[], operation=OperationOut.from_operation(operation))

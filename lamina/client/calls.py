@@ -447,6 +447,17 @@ class Calls(ABC, Generic[Answer, Done]):
         """Show what the tenant used by day (`GET /v1/usage`); needs an admin key."""
         return self._get("/v1/usage", days)
 
+    def delete_scope(self, *, idempotency_key: str | None = None, **ids: Any) -> Answer:
+        """Delete the memories of a session, a namespace, a workspace or the tenant (`POST /v1/scopes/delete`).
+
+        The ids that this client sends with other calls do not count here. Needs an admin key.
+        """
+        return self._post("/v1/scopes/delete", ids, idempotency_key)
+
+    def undo_operation(self, id_: UUID | str) -> Answer:
+        """Bring back what a deletion of a scope took (`POST /v1/operations/{id}/undo`); needs an admin key."""
+        return self.send(Call("POST", f"/v1/operations/{id_}/undo"))
+
     def ready(self) -> Answer:
         """Return the state of every part, ready or not (`GET /readyz`)."""
         return self._get("/readyz")

@@ -16,6 +16,8 @@ class OperationKind(StrEnum):
     CHANGE_NOTES = "change_notes"
     MOVE_NOTES = "move_notes"
     DELETE_NOTES = "delete_notes"
+    DELETE_SCOPE = "delete_scope"
+    RESTORE_SCOPE = "restore_scope"
 
 
 class OperationState(StrEnum):

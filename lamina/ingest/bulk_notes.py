@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any, assert_never
+from typing import Any
 from uuid import UUID
 
 from lamina.api.bulk import BulkChangeIn, BulkDeleteIn
@@ -142,7 +142,7 @@ class BulkNotes:
             case OperationKind.MOVE_NOTES:
                 return await self._move(connection, operation, notes, links)
             case _ as other:
-                assert_never(other)
+                raise ValueError(f"{other} is no operation over notes")
 
     async def _delete(self, connection: Connection, operation: Operation, notes: Sequence[StoredNote]) -> _Effects:
         effects, now = _Effects(), self._clock()

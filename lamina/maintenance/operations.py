@@ -59,22 +59,23 @@ class Operations:
         self._looking: asyncio.Task[None] | None = None
 
     async def order(
-        self, kind: OperationKind, scope: Scope, request: Mapping[str, Any], once: Once | None = None
+        self, kind: OperationKind, ids: Mapping[str, str | None], request: Mapping[str, Any], once: Once | None = None
     ) -> Operation:
-        """Order an operation; return it when it is complete, or as it stands when that takes long.
+        """Order an operation over the memories of some ids; return it at its end, or as it stands when that is far.
 
         Raises:
             Unavailable: If Postgres does not answer; an operation that was ordered by then goes on.
         """
 
         async def write(connection: Connection) -> dict[str, UUID]:
-            return {"operation": await order_operation(connection, kind, scope, request, self._clock())}
+            return {"operation": await order_operation(connection, kind, ids, request, self._clock())}
 
         ordered = await write_once(self._pool, once, _ORDERED, write)
-        operation = await self._table.get(scope.tenant, ordered["operation"])
+        tenant = str(ids["tenant"])
+        operation = await self._table.get(tenant, ordered["operation"])
         if not operation.is_complete:
             await asyncio.wait([self._run(operation)], timeout=WAIT_S)
-        return await self._table.get(scope.tenant, operation.id)
+        return await self._table.get(tenant, operation.id)
 
     async def get(self, tenant: str, id_: UUID) -> Operation:
         """Return an operation of a tenant.

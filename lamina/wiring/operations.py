@@ -4,6 +4,7 @@ from lamina.core.operations import OperationKind
 from lamina.core.ports import Embedder
 from lamina.ingest.bulk_notes import BulkNotes
 from lamina.maintenance.operations import Operations
+from lamina.maintenance.scope_deletion import ScopeDeletion
 from lamina.settings.loading import Settings
 from lamina.stores.postgres.connection import Pool
 from lamina.wiring.services import build_memory_linker, metadata_limit, trash_policy
@@ -24,7 +25,9 @@ def build_bulk_notes(settings: Settings, pool: Pool, embedder: Embedder, generat
     )
 
 
-def build_operations(pool: Pool, notes: BulkNotes) -> Operations:
+def build_operations(pool: Pool, notes: BulkNotes, scopes: ScopeDeletion) -> Operations:
     """Build the operations over many memories."""
-    kinds = (OperationKind.CHANGE_NOTES, OperationKind.MOVE_NOTES, OperationKind.DELETE_NOTES)
-    return Operations(pool, dict.fromkeys(kinds, notes), clock=utc_now)
+    of_notes = (OperationKind.CHANGE_NOTES, OperationKind.MOVE_NOTES, OperationKind.DELETE_NOTES)
+    of_scopes = (OperationKind.DELETE_SCOPE, OperationKind.RESTORE_SCOPE)
+    workers = {**dict.fromkeys(of_notes, notes), **dict.fromkeys(of_scopes, scopes)}
+    return Operations(pool, workers, clock=utc_now)

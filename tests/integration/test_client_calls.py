@@ -65,6 +65,8 @@ def test_both_clients_have_the_same_methods() -> None:
         (CALLS.pin(ID), 404),
         (CALLS.unpin(ID), 404),
         (CALLS.tenant_usage(since="2026-03-01", until="2026-04-01"), 200),
+        (CALLS.delete_scope(workspace="w", namespace="n", session="s", dry_run=True), 200),
+        (CALLS.undo_operation(ID), 404),
         (CALLS.delete_webhook(str(ID)), 404),
         (CALLS.forecast("no/such session", workspace="w", user="u"), 404),
         (CALLS.archived_notes(workspace="w", limit=5), 200),

@@ -150,6 +150,9 @@ EXAMPLES: dict[Route, Example] = {
     ("GET", "/v1/trash"): Example(ALL),
     ("POST", "/v1/trash/{id}/restore"): Example(of="deleted memory"),
     ("GET", "/v1/operations"): Example(ALL),
+    ("POST", "/v1/scopes/delete"): Example(PLACE, {"dry_run": True}, must_name=True),
+    # It is no deletion of a scope: that it is looked at shows that the call was let through.
+    ("POST", "/v1/operations/{id}/undo"): Example(of="operation", expected=frozenset({409})),
     ("GET", "/v1/operations/{id}"): Example(of="operation"),
     ("GET", "/v1/events"): Example(("workspace", "namespace", "user")),
     ("POST", "/v1/jobs"): Example(PLACE, {"job": "sweep", "dry_run": True}),

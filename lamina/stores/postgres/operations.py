@@ -20,10 +20,14 @@ QUERIES = load_queries("operations.sql")
 
 
 async def order_operation(
-    connection: Connection, kind: OperationKind, scope: Scope, request: Mapping[str, Any], now: datetime
+    connection: Connection,
+    kind: OperationKind,
+    ids: Mapping[str, str | None],
+    request: Mapping[str, Any],
+    now: datetime,
 ) -> UUID:
-    """Store a new operation, in the transaction of its order; return its id."""
-    row = {**scope_parameters(scope), "id": new_id(), "kind": kind, "request": Json(request), "now": now}
+    """Store a new operation over the memories of some ids, in the transaction of its order; return its id."""
+    row = {"user_id": None, "agent_id": None, **ids, "id": new_id(), "kind": kind, "request": Json(request), "now": now}
     found = await (await connection.execute(QUERIES["order_operation"], row)).fetchone()
     assert found is not None  # noqa: S101 - it was inserted
     return _operation(found).id

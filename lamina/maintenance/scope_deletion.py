@@ -1,0 +1,93 @@
+"""Delete all memories of a session, a namespace, a workspace or a tenant, each as a single call does, and undo it."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from datetime import datetime
+from uuid import UUID
+
+from lamina.core.operations import Operation, OperationKind
+from lamina.core.ports import Clock
+from lamina.core.trash import TrashKind
+from lamina.errors import Conflict, NotFound
+from lamina.ingest.restoring import Restorer
+from lamina.stores.postgres.connection import Connection, Pool, in_transaction
+from lamina.stores.postgres.operations import advance_operation, complete_operation
+from lamina.stores.postgres.scope_contents import ScopeContents
+
+PAGE = 50
+# Deletes a memory of a tenant.
+Delete = Callable[[str, UUID], Awaitable[None]]
+
+
+class ScopeDeletion:
+    """Works on deletions of scopes, and on their undoing.
+
+    Args:
+        pool: Connections to Postgres.
+        deletes: By kind of the memories.
+        restorer: Brings them back.
+        clock: The time of day.
+    """
+
+    def __init__(self, pool: Pool, deletes: Mapping[TrashKind, Delete], restorer: Restorer, *, clock: Clock) -> None:
+        self._pool = pool
+        self._contents = ScopeContents(pool)
+        self._deletes = deletes
+        self._restorer = restorer
+        self._clock = clock
+
+    async def count(self, ids: Mapping[str, str | None]) -> Mapping[str, int]:
+        """Count the memories that would go, by kind."""
+        return await self._contents.count(ids)
+
+    async def step(self, operation: Operation) -> None:
+        """Delete a page of the scope's memories, or bring a page back; complete the operation if there is none.
+
+        Raises:
+            LaminaError: If that cannot be done now; what was done stays.
+        """
+        done = await (
+            self._restore(operation) if operation.kind is OperationKind.RESTORE_SCOPE else self._delete(operation)
+        )
+
+        async def act(connection: Connection) -> None:
+            if done is None:
+                await complete_operation(connection, operation, tuple(operation.request), self._clock())
+            else:
+                cursor, counts = done
+                await advance_operation(connection, operation.id, cursor, counts)
+
+        await in_transaction(self._pool, act)
+
+    async def _delete(self, operation: Operation) -> tuple[UUID, Mapping[str, int]] | None:
+        page = await self._contents.page(scope_ids(operation), stored_by=operation.requested_at, limit=PAGE)
+        counts: dict[str, int] = {}
+        for kind, id_ in page:
+            try:
+                await self._deletes[kind](operation.tenant, id_)
+            except NotFound:
+                continue  # It went with one before, or by somebody else.
+            counts[f"{kind}s"] = counts.get(f"{kind}s", 0) + 1
+        return (page[-1][1], counts) if page else None
+
+    async def _restore(self, operation: Operation) -> tuple[UUID, Mapping[str, int]] | None:
+        since, until = (datetime.fromisoformat(operation.request[name]) for name in ("since", "until"))
+        page = await self._contents.discarded(scope_ids(operation), since, until, after=operation.cursor, limit=PAGE)
+        counts: dict[str, int] = {}
+        for id_ in page:
+            try:
+                entry = await self._restorer.restore(operation.tenant, id_)
+                name = f"{entry.kind}s"
+            except (NotFound, Conflict):
+                name = "left"
+            counts[name] = counts.get(name, 0) + 1
+        return (page[-1], counts) if page else None
+
+
+def scope_ids(operation: Operation) -> dict[str, str | None]:
+    """Return the ids of an operation's scope, as its statements take them."""
+    return {
+        "tenant": operation.tenant,
+        "workspace": operation.workspace,
+        "namespace": operation.namespace,
+        "session_id": operation.session,
+    }

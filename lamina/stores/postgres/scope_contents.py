@@ -1,0 +1,47 @@
+"""Memories of a whole session, namespace, workspace or tenant, of all kinds."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from lamina.core.trash import TrashKind
+from lamina.stores.postgres.connection import Pool, connect
+from lamina.stores.postgres.queries import load_queries
+
+QUERIES = load_queries("scope_contents.sql")
+
+
+class ScopeContents:
+    """Counts and lists memories; the ids of a scope are parameters, of which one that is ``None`` does not narrow it.
+
+    Args:
+        pool: Connections to Postgres.
+    """
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    async def count(self, ids: Mapping[str, str | None]) -> Mapping[str, int]:
+        """Count the memories of a scope that a call can delete, by kind."""
+        async with connect(self._pool) as connection:
+            row = await (await connection.execute(QUERIES["count_scope"], ids)).fetchone()
+        return dict(row or {})
+
+    async def page(
+        self, ids: Mapping[str, str | None], *, stored_by: datetime, limit: int
+    ) -> list[tuple[TrashKind, UUID]]:
+        """Return some of them that were stored by a time."""
+        parameters = {**ids, "stored_by": stored_by, "limit": limit}
+        async with connect(self._pool) as connection:
+            cursor = await connection.execute(QUERIES["list_scope"], parameters)
+            return [(TrashKind(row["kind"]), row["id"]) async for row in cursor]
+
+    async def discarded(
+        self, ids: Mapping[str, str | None], since: datetime, until: datetime, *, after: UUID | None, limit: int
+    ) -> list[UUID]:
+        """Return a page of what was put into the trash between two times, by id."""
+        parameters: dict[str, Any] = {**ids, "since": since, "until": until, "after": after, "limit": limit}
+        async with connect(self._pool) as connection:
+            cursor = await connection.execute(QUERIES["list_discarded_of_scope"], parameters)
+            return [row["id"] async for row in cursor]

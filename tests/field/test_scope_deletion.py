@@ -1,0 +1,112 @@
+"""A session, a namespace, a workspace: counted, deleted into the trash, and brought back."""
+
+import asyncio
+from typing import Any
+from uuid import uuid4
+
+import httpx
+import pytest
+
+from lamina.core.principals import Bounds, KeyRole, new_principal
+from lamina.stores.postgres.keys import store_key
+from lamina.wiring.stores import utc_now
+from tests.support.application import Application
+
+
+async def sent(client: httpx.AsyncClient, method: str, path: str, **options: Any) -> Any:
+    answer = await client.request(method, path, **options)
+    assert answer.is_success, answer.text
+    return answer.json()
+
+
+async def ended(client: httpx.AsyncClient, operation: dict[str, Any]) -> dict[str, Any]:
+    while operation["state"] != "complete":
+        await asyncio.sleep(0.05)
+        operation = await sent(client, "GET", f"/v1/operations/{operation['id']}")
+    return operation
+
+
+async def fill(client: httpx.AsyncClient, **scope: str) -> None:
+    word = uuid4().hex
+    for session in ("s 1", "s 2"):
+        messages = [{"content": f"{word} {session} {number}"} for number in range(2)]
+        await sent(client, "POST", "/v1/turns", json={**scope, "session": session, "messages": messages})
+    await sent(client, "POST", "/v1/notes", json={**scope, "session": "s 1", "content": f"note {word}"})
+    await sent(client, "POST", "/v1/notes", json={**scope, "user": "ann", "content": f"note of ann {word}"})
+    await sent(client, "POST", "/v1/documents", json={**scope, "content": f"document {word}"})
+    await sent(client, "POST", "/v1/procedures", json={**scope, "trigger": f"when {word}", "action": "caulk"})
+
+
+async def counted(client: httpx.AsyncClient, **ids: Any) -> dict[str, int]:
+    answer = await sent(client, "POST", "/v1/scopes/delete", json={**ids, "dry_run": True})
+    assert answer["operation"] is None
+    return dict(answer["counts"])
+
+
+NOTHING = {"notes": 0, "messages": 0, "documents": 0, "procedures": 0}
+ALL = {"notes": 2, "messages": 4, "documents": 1, "procedures": 1}
+
+
+@pytest.mark.parametrize(
+    ("deleted", "gone"),
+    [
+        ({"workspace": "Øst 東", "namespace": "north", "session": "s 1"}, {**NOTHING, "notes": 1, "messages": 2}),
+        ({"workspace": "Øst 東", "namespace": "north"}, ALL),
+        ({"workspace": "Øst 東"}, {name: 2 * count for name, count in ALL.items()}),
+        ({"everything": True}, {name: 3 * count for name, count in ALL.items()}),
+    ],
+    ids=["session", "namespace", "workspace", "tenant"],
+)
+async def test_a_scope_is_counted_deleted_and_brought_back(
+    application: Application, deleted: dict[str, Any], gone: dict[str, int]
+) -> None:
+    admin = application.client(application.new_key(application.tenant, KeyRole.ADMIN))
+    for place in ({"workspace": "Øst 東", "namespace": "north"}, {"workspace": "Øst 東"}, {"workspace": "west"}):
+        await fill(admin, **place)
+    before, whole = await counted(admin, **deleted), await counted(admin, everything=True)
+
+    answer = await sent(admin, "POST", "/v1/scopes/delete", json=deleted)
+    operation = await ended(admin, answer["operation"])
+    left, rest = await counted(admin, **deleted), await counted(admin, everything=True)
+    undone = await ended(admin, await sent(admin, "POST", f"/v1/operations/{operation['id']}/undo"))
+
+    taken = {name: count for name, count in gone.items() if count}
+    assert (before, left) == (gone, NOTHING)
+    assert rest == {name: whole[name] - gone[name] for name in whole}
+    assert (operation["counts"], undone["counts"]) == (taken, taken)
+    assert await counted(admin, everything=True) == whole
+
+
+async def test_only_an_admin_deletes_a_scope_and_a_bound_one_within_its_bounds(application: Application) -> None:
+    admin = application.client(application.new_key(application.tenant, KeyRole.ADMIN))
+    await fill(admin, workspace="own")
+    await fill(admin, workspace="other")
+    bounds = Bounds.from_lists({"workspaces": ["own"]})
+    principal = new_principal(application.tenant, KeyRole.ADMIN, utc_now(), bounds=bounds)
+    bound = application.client(store_key(application.url, principal, "bound"))
+
+    async def status(client: httpx.AsyncClient, **ids: Any) -> int:
+        return (await client.post("/v1/scopes/delete", json=ids)).status_code
+
+    assert await status(application.client(), workspace="own") == 403
+    assert await status(bound, workspace="other") == 403
+    assert await status(bound, everything=True) == 422
+    assert await counted(admin, everything=True) == {name: 2 * count for name, count in ALL.items()}
+    assert await status(bound) == 200
+    assert await counted(admin, workspace="other") == ALL
+
+
+@pytest.mark.parametrize(
+    "body", [{}, {"workspace": "w", "everything": True}, {"workspace": "w", "session": "s"}, {"workspace": "\u0000"}]
+)
+async def test_a_scope_that_is_not_named_right_is_refused(application: Application, body: dict[str, Any]) -> None:
+    admin = application.client(application.new_key(application.tenant, KeyRole.ADMIN))
+
+    assert (await admin.post("/v1/scopes/delete", json=body)).status_code == 422
+
+
+async def test_only_a_complete_deletion_of_a_scope_is_undone(application: Application) -> None:
+    admin = application.client(application.new_key(application.tenant, KeyRole.ADMIN))
+    answer = await sent(admin, "POST", "/v1/notes/bulk/delete", json={"category": "skill"})
+
+    assert (await admin.post(f"/v1/operations/{answer['operation']['id']}/undo")).status_code == 409
