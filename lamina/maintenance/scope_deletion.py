@@ -45,9 +45,8 @@ class ScopeDeletion:
         Raises:
             LaminaError: If that cannot be done now; what was done stays.
         """
-        done = await (
-            self._restore(operation) if operation.kind is OperationKind.RESTORE_SCOPE else self._delete(operation)
-        )
+        work = self._restore if operation.kind is OperationKind.RESTORE_SCOPE else self._delete
+        done = await work(operation)
 
         async def act(connection: Connection) -> None:
             if done is None:

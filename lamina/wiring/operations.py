@@ -3,7 +3,7 @@
 from lamina.core.operations import OperationKind
 from lamina.core.ports import Embedder
 from lamina.ingest.bulk_notes import BulkNotes
-from lamina.maintenance.operations import Operations
+from lamina.maintenance.operations import Operations, Worker
 from lamina.maintenance.scope_deletion import ScopeDeletion
 from lamina.settings.loading import Settings
 from lamina.stores.postgres.connection import Pool
@@ -29,5 +29,5 @@ def build_operations(pool: Pool, notes: BulkNotes, scopes: ScopeDeletion) -> Ope
     """Build the operations over many memories."""
     of_notes = (OperationKind.CHANGE_NOTES, OperationKind.MOVE_NOTES, OperationKind.DELETE_NOTES)
     of_scopes = (OperationKind.DELETE_SCOPE, OperationKind.RESTORE_SCOPE)
-    workers = {**dict.fromkeys(of_notes, notes), **dict.fromkeys(of_scopes, scopes)}
+    workers: dict[OperationKind, Worker] = {**dict.fromkeys(of_notes, notes), **dict.fromkeys(of_scopes, scopes)}
     return Operations(pool, workers, clock=utc_now)
