@@ -4,6 +4,7 @@ from datetime import date, timedelta
 from typing import Annotated
 
 from fastapi import APIRouter, Query
+from pydantic import Field
 
 from deployments.access import WHOLE_TENANT, Access
 from deployments.guard import allow
@@ -16,6 +17,7 @@ from lamina.errors import InvalidInput
 from lamina.wiring.stores import utc_now
 
 router = APIRouter(prefix="/v1/usage", tags=["operations"], route_class=JsonRoute)
+Day = Annotated[date, Field(json_schema_extra={"maxLength": 10})]
 USUAL_DAYS, MOST_DAYS = 31, 400
 
 
@@ -24,8 +26,8 @@ USUAL_DAYS, MOST_DAYS = 31, 400
 async def show_usage(
     services: ServicesDep,
     principal: PrincipalDep,
-    since: Annotated[date | None, Query(description="First day, UTC. Default: 31 days before until.")] = None,
-    until: Annotated[date | None, Query(description="Day after the last one. Default: tomorrow.")] = None,
+    since: Annotated[Day | None, Query(description="First day, UTC. Default: 31 days before until.")] = None,
+    until: Annotated[Day | None, Query(description="Day after the last one. Default: tomorrow.")] = None,
 ) -> UsageOut:
     """Show what the tenant used by day: requests, searches, turns, tokens and bytes. Needs an admin's key.
 
