@@ -12,7 +12,7 @@ TORCH_ENV := .venv-torch
 
 DOORS := .doors
 
-.PHONY: up test test-torch test-long test-servers test-doors test-install dist check install format schema docs hashes clean
+.PHONY: up test test-torch test-long test-servers test-doors test-install dist check install format schema docs clients hashes clean
 
 up: $(UP) ## Start everything, load the sample conversation, search it, and serve.
 	$(BIN)/lamina up --config configs/local.yaml --sample
@@ -138,6 +138,9 @@ schema: install ## Write schema.sql anew from the migrations.
 docs: install ## Write docs/configuration.md anew from the settings, docs/access.md from the routes.
 	$(BIN)/python -m tests.support.configuration
 	$(BIN)/python -m tests.support.access
+
+clients: install ## Write what the TypeScript client takes from the service anew: types and routes. Needs Node.
+	$(BIN)/python -m tests.support.typescript
 
 # What both images install (Containerfile): these extras, the model, and what builds Lamina itself; the other one `gpu`, too.
 IMAGE_EXTRAS := cli model documents serve mcp archive neo4j qdrant meilisearch llm

@@ -30,7 +30,7 @@ MESSAGES_PER_REQUEST = 20
 MESSAGES_PER_SESSION = 100
 CLIENTS, CLIENTS_OF_MANY = (1, 8, 32), (1, 16, 64)
 SEED = 20_240_601
-LIVE = Call("GET", "/livez")
+LIVE: Call[Any] = Call("GET", "/livez")
 
 Json = dict[str, Any]
 Request = Callable[[AsyncClient, Wording], Awaitable[Json]]

@@ -65,7 +65,7 @@ MAX_METADATA_CHARS = 1024 * 1024
 """Of a form's field, as JSON with whatever blanks and escapes."""
 
 
-class FileIn(ScopeIn):
+class UploadedFileIn(ScopeIn):
     """A file to store, as a form."""
 
     file: UploadFile = Field(description="The file.")
@@ -134,7 +134,7 @@ async def put_document(
 )
 @allow(Access(Verb.WRITE, OWN_MEMORIES))
 async def upload_document(
-    form: Annotated[FileIn, Form(media_type="multipart/form-data")],
+    form: Annotated[UploadedFileIn, Form(media_type="multipart/form-data")],
     services: ServicesDep,
     principal: PrincipalDep,
     response: Response,
@@ -146,7 +146,7 @@ async def upload_document(
     return await _put(services, principal, form, upload, once, response)
 
 
-def _once_for_file(tenant: str, write_key: WriteKey, form: FileIn, upload: Upload) -> Once | None:
+def _once_for_file(tenant: str, write_key: WriteKey, form: UploadedFileIn, upload: Upload) -> Once | None:
     if write_key.key is None:  # Then the file need not be hashed.
         return None
     assert isinstance(upload.content, bytes)  # noqa: S101 - a file's content

@@ -10,7 +10,7 @@ from deployments.guard import allow
 from deployments.services import POSTGRES, PROBE_DEADLINE_S, Services, ServicesDep
 from lamina import __version__
 from lamina.aio.probing import OK
-from lamina.api.health import BuildOut, LagOut, ReadyOut
+from lamina.api.health import AliveOut, BuildOut, LagOut, ReadyOut
 from lamina.errors import LaminaError
 
 router = APIRouter(tags=["health"])
@@ -18,9 +18,9 @@ router = APIRouter(tags=["health"])
 
 @router.get("/livez")
 @allow(OPEN)
-async def livez() -> dict[str, str]:
+async def livez() -> AliveOut:
     """Report that the process answers; asks nobody else."""
-    return {"status": "ok"}
+    return AliveOut(status="ok")
 
 
 @router.get("/readyz", responses={503: {"model": ReadyOut, "description": "A part does not answer"}})

@@ -5,6 +5,12 @@ from pydantic import BaseModel, Field
 from lamina.api.fields import Output
 
 
+class AliveOut(BaseModel):
+    """That the process answers."""
+
+    status: str = Field(description="ok.")
+
+
 class LagOut(Output):
     """How far a projection is behind Postgres."""
 

@@ -1,5 +1,8 @@
-"""The HTTP client, sync and async; it needs neither Ray nor the stores."""
+"""The HTTP clients, plain and awaited; they need neither Ray nor the stores.
 
-from lamina.client.client import AsyncClient, Client
+The answers of `Lamina` and `AsyncLamina` are values (`lamina.client.models`), those of `Client` and `AsyncClient` JSON.
+"""
 
-__all__ = ["AsyncClient", "Client"]
+from lamina.client.client import AsyncClient, AsyncLamina, Client, Lamina
+
+__all__ = ["AsyncClient", "AsyncLamina", "Client", "Lamina"]

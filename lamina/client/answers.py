@@ -2,10 +2,14 @@
 
 from collections.abc import Mapping
 from contextlib import suppress
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from http import HTTPStatus
+from math import ceil
 from typing import Any
 
 import httpx
+from pydantic import BaseModel, ValidationError
 
 from lamina.api.problems import STATUS_OF
 from lamina.errors import (
@@ -14,6 +18,7 @@ from lamina.errors import (
     Forbidden,
     InvalidInput,
     LaminaError,
+    Misconfigured,
     NotFound,
     Overloaded,
     PreconditionFailed,
@@ -21,6 +26,9 @@ from lamina.errors import (
     Unauthenticated,
     Unavailable,
 )
+
+MOST_DIGITS = 9
+"""Of a number of seconds; a longer one is for ever, too."""
 
 
 def read(response: httpx.Response) -> dict[str, Any]:
@@ -41,13 +49,38 @@ def is_unrouted(response: httpx.Response) -> bool:
     return response.status_code == HTTPStatus.NOT_FOUND and not tells_more
 
 
-def pause_s(response: httpx.Response) -> int | None:
-    """Return the seconds after which to repeat a search that had no turn, or no answer in its time; else ``None``."""
+def pause_s(response: httpx.Response, *, is_repeatable: bool) -> float | None:
+    """Return the seconds after which to repeat a call that was refused; ``None`` if its answer stands.
+
+    Args:
+        response: The answer.
+        is_repeatable: Whether the call may have begun: sent twice it does no more than once.
+    """
+    after = response.headers.get("Retry-After", "")
+    if response.status_code == HTTPStatus.TOO_MANY_REQUESTS:
+        return _seconds(after) if after else None
     if response.status_code != HTTPStatus.SERVICE_UNAVAILABLE:
         return None
     fields = _json(response).get("fields")
-    is_refused = isinstance(fields, dict) and fields.get("part") in (TURN, "search")
-    return _seconds(response.headers.get("Retry-After", "")) if is_refused else None
+    is_search = isinstance(fields, dict) and fields.get("part") in (TURN, "search")
+    return _seconds(after) if is_search or (is_repeatable and after) else None
+
+
+def parse(model: type[BaseModel], answer: Mapping[str, Any]) -> BaseModel:
+    """Return an answer as a value of its model.
+
+    Raises:
+        Misconfigured: If it is none: the service is of another release.
+    """
+    try:
+        return model.model_validate(answer)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        place = ".".join(map(str, first["loc"]))
+        what = f"the service's answer is no {model.__name__}: {place}: {first['msg']}"
+        raise Misconfigured(
+            what, "use a client of the service's release, or `Client`, whose answers are JSON"
+        ) from error
 
 
 def unreachable(error: httpx.TransportError, url: httpx.URL) -> Unavailable:
@@ -74,6 +107,10 @@ def _error(response: httpx.Response, body: Mapping[str, Any]) -> LaminaError:
     """Return the error that the service raised, or the one nearest to a proxy's answer."""
     if is_unrouted(response):
         return Unavailable("lamina", "what answers there is no Lamina, or a proxy that has just started; check the URL")
+    if response.has_redirect_location:
+        # Not followed: the key would go to another address, and a body be lost.
+        elsewhere = response.headers["Location"]
+        return Unavailable("lamina", f"{response.url} leads to {elsewhere}; give the client the address behind it")
     fields = body.get("fields")
     if isinstance(fields, dict):
         for kind in _classes(response.status_code):
@@ -99,8 +136,14 @@ def _nearest(response: httpx.Response, body: Mapping[str, Any]) -> LaminaError:
 
 
 def _seconds(retry_after: str) -> int:
-    """Return the seconds to wait; a proxy may name a date instead, which means soon."""
-    return int(retry_after) if retry_after.isascii() and retry_after.isdigit() else 1
+    """Return the seconds to wait, at least one where a proxy names a date instead, or nothing that can be read."""
+    if retry_after.isascii() and retry_after.isdigit():
+        return int(retry_after[:MOST_DIGITS])
+    try:
+        until = parsedate_to_datetime(retry_after)
+    except ValueError:
+        return 1
+    return max(1, ceil((until.replace(tzinfo=until.tzinfo or UTC) - datetime.now(UTC)).total_seconds()))
 
 
 def _invalid(body: Mapping[str, Any], detail: str) -> InvalidInput:

@@ -1,16 +1,20 @@
-"""The synchronous and the asynchronous client: how each sends a call."""
+"""The clients: plain and awaited, with models or JSON as answers."""
 
 import asyncio
 import os
 import random
 import time
-from collections.abc import Coroutine
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, Self
 
 import httpx
+from pydantic import BaseModel
+from pydantic_core import to_jsonable_python
 
-from lamina.client.answers import is_unrouted, pause_s, read, unreachable
-from lamina.client.calls import Call, Calls, Json
+from lamina.client.answers import is_unrouted, parse, pause_s, read, unreachable
+from lamina.client.calls import Calls
+from lamina.client.routes import Call, Command, Json, ListCall, ListRoute, Method, unsendable
 from lamina.secret_files import variable_or_file
 
 DEFAULT_URL = "http://127.0.0.1:8000"
@@ -20,19 +24,20 @@ DEFAULT_TIMEOUT_S = 60.0
 # yet: no replica has seen the request.
 CONNECT_RETRIES = 5
 ROUTE_PAUSE_S = 0.5
-# Retries of a search that was refused because too many ran; those that were refused together do not come back together.
+# Retries of a call that the service refuses for now (`Retry-After`): any call that had not begun, as a search of too
+# many, and one that did if it may be sent twice. Those that were refused together do not come back together.
 TURN_RETRIES = 4
 SPREAD = 0.5
 
 
-class Client(Calls[Json, None]):
+class _Plain(Calls):
     """A synchronous client.
 
     Args:
         url: Where Lamina listens; ``LAMINA_URL``, then http://127.0.0.1:8000.
         key: API key; ``LAMINA_API_KEY``, or the file that ``LAMINA_API_KEY_FILE`` names.
         scope: Ids sent with every request: workspace, namespace, user, agent, session, swarm.
-        timeout_s: Longest wait for an answer, in seconds.
+        timeout_s: Longest wait for an answer, in seconds; also the longest pause before a call is repeated.
         connect_retries: Further tries after a refused connection, or an answer of a proxy that has no routes yet.
     """
 
@@ -46,7 +51,7 @@ class Client(Calls[Json, None]):
         connect_retries: int = CONNECT_RETRIES,
     ) -> None:
         super().__init__(scope or {})
-        self._route_retries = connect_retries
+        self._route_retries, self._longest_pause_s = connect_retries, timeout_s
         transport = httpx.HTTPTransport(retries=connect_retries)
         self._http = httpx.Client(**_options(url, key, timeout_s), transport=transport)
 
@@ -60,35 +65,48 @@ class Client(Calls[Json, None]):
         """Close the connections."""
         self._http.close()
 
-    def send(self, call: Call) -> Json:
+    def send(self, call: Call[Any]) -> Json:
         """Send a call and return its JSON answer; a `LaminaError` if there is none."""
         response = self._request(call)
         for retry in range(max(self._route_retries, TURN_RETRIES)):
-            wait_s = _wait_s(response, retry, self._route_retries)
-            if wait_s is None:
+            wait_s = _wait_s(call, response, retry, self._route_retries)
+            if wait_s is None or wait_s > self._longest_pause_s:
                 break
             time.sleep(wait_s)
             response = self._request(call)
         return read(response)
 
-    def _request(self, call: Call) -> httpx.Response:
-        try:
-            return self._http.request(call.method, call.path, json=call.json, params=call.params, headers=call.headers)
-        except httpx.TransportError as error:
-            raise unreachable(error, self._http.base_url) from error
+    def answer(self, method: Method[Any, Any], call: Call[Any]) -> Any:
+        """Send the call of a method and return its answer; a `LaminaError` if there is none."""
+        answer = self.send(call)
+        return None if isinstance(method, Command) else self._shape(method, answer)
 
-    def _finish(self, call: Call) -> None:
-        self.send(call)
+    def each(self, method: ListRoute[Any, Any, Any], *args: Any, **fields: Any) -> Iterator[Any]:
+        """Yield the items of all pages of a list; the same as `notes.each` of the list `notes`."""
+        call: ListCall[Any, Any] | None = method.first_page(self, *args, **fields)
+        while call is not None:
+            answer = self.send(call)
+            yield from _items(self._shape(method, answer), call.items)
+            call = call.following(answer)
+
+    def _request(self, call: Call[Any]) -> httpx.Response:
+        with _explained(self._http.base_url):
+            return self._http.request(call.method, call.path, **_content(call))
+
+    @staticmethod
+    def _shape(method: Method[Any, Any], answer: Json) -> Any:
+        """Return an answer in the form of this client."""
+        raise NotImplementedError
 
 
-class AsyncClient(Calls[Coroutine[Any, Any, Json], Coroutine[Any, Any, None]]):
+class _Awaited(Calls):
     """The asynchronous client: the same methods, awaited.
 
     Args:
         url: Where Lamina listens; ``LAMINA_URL``, then http://127.0.0.1:8000.
         key: API key; ``LAMINA_API_KEY``, or the file that ``LAMINA_API_KEY_FILE`` names.
         scope: Ids sent with every request: workspace, namespace, user, agent, session, swarm.
-        timeout_s: Longest wait for an answer, in seconds.
+        timeout_s: Longest wait for an answer, in seconds; also the longest pause before a call is repeated.
         connect_retries: Further tries after a refused connection, or an answer of a proxy that has no routes yet.
         transport: Sends the requests in place of the network.
     """
@@ -104,7 +122,7 @@ class AsyncClient(Calls[Coroutine[Any, Any, Json], Coroutine[Any, Any, None]]):
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
         super().__init__(scope or {})
-        self._route_retries = connect_retries
+        self._route_retries, self._longest_pause_s = connect_retries, timeout_s
         network = transport or httpx.AsyncHTTPTransport(retries=connect_retries)
         self._http = httpx.AsyncClient(**_options(url, key, timeout_s), transport=network)
 
@@ -118,34 +136,103 @@ class AsyncClient(Calls[Coroutine[Any, Any, Json], Coroutine[Any, Any, None]]):
         """Close the connections."""
         await self._http.aclose()
 
-    async def send(self, call: Call) -> Json:
+    async def send(self, call: Call[Any]) -> Json:
         """Send a call and return its JSON answer; a `LaminaError` if there is none."""
         response = await self._request(call)
         for retry in range(max(self._route_retries, TURN_RETRIES)):
-            wait_s = _wait_s(response, retry, self._route_retries)
-            if wait_s is None:
+            wait_s = _wait_s(call, response, retry, self._route_retries)
+            if wait_s is None or wait_s > self._longest_pause_s:
                 break
             await asyncio.sleep(wait_s)
             response = await self._request(call)
         return read(response)
 
-    async def _request(self, call: Call) -> httpx.Response:
-        try:
-            return await self._http.request(
-                call.method, call.path, json=call.json, params=call.params, headers=call.headers
-            )
-        except httpx.TransportError as error:
-            raise unreachable(error, self._http.base_url) from error
+    async def answer(self, method: Method[Any, Any], call: Call[Any]) -> Any:
+        """Send the call of a method and return its answer; a `LaminaError` if there is none."""
+        answer = await self.send(call)
+        return None if isinstance(method, Command) else self._shape(method, answer)
 
-    async def _finish(self, call: Call) -> None:
-        await self.send(call)
+    async def each(self, method: ListRoute[Any, Any, Any], *args: Any, **fields: Any) -> AsyncIterator[Any]:
+        """Yield the items of all pages of a list; the same as `notes.each` of the list `notes`."""
+        call: ListCall[Any, Any] | None = method.first_page(self, *args, **fields)
+        while call is not None:
+            answer = await self.send(call)
+            for item in _items(self._shape(method, answer), call.items):
+                yield item
+            call = call.following(answer)
+
+    async def _request(self, call: Call[Any]) -> httpx.Response:
+        with _explained(self._http.base_url):
+            return await self._http.request(call.method, call.path, **_content(call))
+
+    @staticmethod
+    def _shape(method: Method[Any, Any], answer: Json) -> Any:
+        """Return an answer in the form of this client."""
+        raise NotImplementedError
 
 
-def _wait_s(response: httpx.Response, retry: int, route_retries: int) -> float | None:
+def _as_json(method: Method[Any, Any], answer: Json) -> Json:  # noqa: ARG001 - as `_as_model`
+    return answer
+
+
+def _as_model(method: Method[Any, Any], answer: Json) -> BaseModel:
+    return parse(method.model, answer)
+
+
+class Lamina(_Plain):
+    """A plain client whose answers are values of the models in `lamina.client.models`."""
+
+    _shape = staticmethod(_as_model)
+
+
+class AsyncLamina(_Awaited):
+    """An awaited client whose answers are values of the models in `lamina.client.models`."""
+
+    _shape = staticmethod(_as_model)
+
+
+class Client(_Plain):
+    """A plain client whose answers are the JSON that the service sends."""
+
+    _shape = staticmethod(_as_json)
+
+
+class AsyncClient(_Awaited):
+    """An awaited client whose answers are the JSON that the service sends."""
+
+    _shape = staticmethod(_as_json)
+
+
+def _items(page: Any, name: str) -> Sequence[Any]:
+    items: Sequence[Any] = page[name] if isinstance(page, dict) else getattr(page, name)
+    return items
+
+
+def _content(call: Call[Any]) -> Json:
+    """Return what httpx sends; times, UUIDs and models may stand in it."""
+    query = {name: value for name, value in call.params.items() if value is not None}
+    content: Json = {"params": to_jsonable_python(query), "headers": call.headers}
+    if call.file is None:
+        return {**content, "json": to_jsonable_python(call.json)}
+    return {**content, "data": to_jsonable_python(call.form), "files": {"file": call.file}}
+
+
+@contextmanager
+def _explained(url: httpx.URL) -> Iterator[None]:
+    """Raise our errors for what cannot be sent, and for a service that does not answer."""
+    try:
+        yield
+    except httpx.TransportError as error:
+        raise unreachable(error, url) from error
+    except ValueError as error:
+        raise unsendable(error) from error
+
+
+def _wait_s(call: Call[Any], response: httpx.Response, retry: int, route_retries: int) -> float | None:
     """Return the seconds after which a call is repeated; ``None`` if its answer stands."""
     if is_unrouted(response):  # httpx repeats only what did not connect.
         return ROUTE_PAUSE_S if retry < route_retries else None
-    pause = pause_s(response) if retry < TURN_RETRIES else None
+    pause = pause_s(response, is_repeatable=call.is_repeatable) if retry < TURN_RETRIES else None
     return None if pause is None else pause * random.uniform(1, 1 + SPREAD)  # noqa: S311 - no secret
 
 

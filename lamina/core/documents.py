@@ -6,11 +6,10 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from uuid import UUID
 
-import regex
-
 from lamina.core.media_types import TEXT
 from lamina.core.memories import MAX_SOURCE_CHARS, Metadata, MetadataLimit, as_utc, clean_metadata, clean_tags
 from lamina.text.hygiene import clean, clean_name, clean_text, is_blank
+from lamina.text.patterns import regex
 from lamina.text.words import content_hash
 
 MAX_TITLE_CHARS = 500

@@ -7,11 +7,10 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from uuid import UUID
 
-import regex
-
 from lamina.core.documents import Span
 from lamina.errors import InvalidInput
 from lamina.text.hygiene import clean, composed, is_blank
+from lamina.text.patterns import regex
 
 MAX_PATH_BYTES = 1000
 MAX_MIRROR_CHARS = 500

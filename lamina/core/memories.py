@@ -4,12 +4,8 @@ import hashlib
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
-
-import numpy as np
-import uuid_utils.compat
-from numpy.typing import NDArray
 
 from lamina.core.profiles import ProfileStatement, TimedDocument, state
 from lamina.errors import InvalidInput
@@ -24,6 +20,10 @@ from lamina.text.hygiene import (
     json_bytes,
 )
 from lamina.text.words import content_hash, name_key
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 MAX_TAGS = 64
 MAX_SOURCE_CHARS = 1024
@@ -74,7 +74,9 @@ class RestoreStatus(StrEnum):
 
 def new_id() -> UUID:
     """Return a UUID of version 7: ids of later rows sort later, which keeps indexes compact."""
-    return uuid_utils.compat.uuid7()
+    from uuid_utils.compat import uuid7  # noqa: PLC0415 - the client reads the models without it
+
+    return uuid7()
 
 
 def as_utc(moment: datetime, field_path: str) -> datetime:
@@ -133,8 +135,10 @@ class Chunk:
     end: int
     embedding: bytes
 
-    def vector(self) -> NDArray[np.float32]:
+    def vector(self) -> "NDArray[np.float32]":
         """Return the embedding as a read-only float32 vector."""
+        import numpy as np  # noqa: PLC0415 - as above
+
         return np.frombuffer(self.embedding, dtype=np.float32)
 
 

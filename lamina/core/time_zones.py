@@ -4,9 +4,8 @@ from datetime import UTC, timedelta, timezone, tzinfo
 from functools import lru_cache
 from zoneinfo import ZoneInfo
 
-import regex
-
 from lamina.errors import InvalidInput
+from lamina.text.patterns import regex
 
 MAX_ZONE_CHARS = 64
 _NAME = regex.compile(r"[A-Za-z][A-Za-z0-9_+-]*(?:/[A-Za-z0-9_+-]+)*")

@@ -4,9 +4,8 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-import regex
-
 from lamina.text.english import NUMBER_WORDS, listed
+from lamina.text.patterns import regex
 from lamina.text.segments import is_key
 from lamina.text.vocabulary import is_english_word, meaning_of
 

@@ -5,9 +5,8 @@ Folded text is compared and indexed; nothing of it is ever returned.
 
 import unicodedata
 
-import regex
-
 from lamina.text.normal_forms import nfkc, nfkd
+from lamina.text.patterns import regex
 
 # Soft hyphens, joiners, zero-width blanks, variation selectors, marks of direction: no reader sees them.
 UNSEEN = regex.compile(r"\p{Default_Ignorable_Code_Point}+")

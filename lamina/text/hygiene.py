@@ -9,10 +9,9 @@ import math
 import unicodedata
 from itertools import islice
 
-import regex
-
 from lamina.errors import InvalidInput
 from lamina.text.normal_forms import nfc
+from lamina.text.patterns import regex
 
 MAX_ID_CHARS = 128
 MAX_CONTENT_CHARS = 1_000_000

@@ -8,7 +8,7 @@ text format (UAX 15, section 13). A letter with more is left as it is written; a
 import unicodedata
 from typing import Literal
 
-import regex
+from lamina.text.patterns import regex
 
 MOST_MARKS = 30
 # Characters that decompose into marks alone: those of a combining class, and five that have none themselves.

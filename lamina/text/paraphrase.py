@@ -16,11 +16,10 @@ from functools import lru_cache
 from os.path import commonprefix
 from typing import TypeVar
 
-import regex
-
 from lamina.text.contrasts import OPPOSITES, SIDES, Side
 from lamina.text.english import FUNCTION_WORDS, NEGATIONS, NUMBER_WORDS, SENTENCE_STARTERS, listed
 from lamina.text.english_reading import english_words, is_english, is_understood, leftovers, statement_words
+from lamina.text.patterns import regex
 from lamina.text.segments import are_spelled_alike, plainly_written, segments
 from lamina.text.vocabulary import is_english_word, meaning_of
 from lamina.text.words import words

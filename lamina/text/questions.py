@@ -4,9 +4,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-import regex
-
 from lamina.text.english import FUNCTION_WORDS
+from lamina.text.patterns import regex
 from lamina.text.words import name_words
 
 SHORT_CHARS = 1_000  # As much as an embedding model reads at once: shorter messages are asked as they are.

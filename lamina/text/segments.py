@@ -7,9 +7,8 @@ character a reader sees is one. Punctuation, white space and invisible marks are
 import unicodedata
 from collections.abc import Sequence
 
-import regex
-
 from lamina.text.normal_forms import nfc, nfkc
+from lamina.text.patterns import regex
 
 # Written apart only by width, ligature or position in a word; superscripts, circled digits and fractions mean more.
 _FORMS = regex.compile(r"[\u0587\ufb00-\ufb06\ufb13-\ufb17\ufb20-\ufdff\ufe70-\ufefc\uff01-\uffee\u3000]+")

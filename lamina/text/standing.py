@@ -6,9 +6,8 @@ The lists are closed and small. They are signals for weights that are fitted, ne
 from collections.abc import Container, Iterator, Sequence
 from itertools import pairwise
 
-import regex
-
 from lamina.text.english import FUNCTION_WORDS, MONTHS, NUMBER_WORDS, WEEKDAYS, listed
+from lamina.text.patterns import regex
 from lamina.text.words import name_words
 
 

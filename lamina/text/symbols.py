@@ -5,9 +5,8 @@ No engine has words for them, so that each stands in the index as letters and di
 
 from collections.abc import Iterator
 
-import regex
-
 from lamina.text.normal_forms import nfc
+from lamina.text.patterns import regex
 
 MAX_CHARACTERS = 100
 """Different ones by which a text without any word is held."""

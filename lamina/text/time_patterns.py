@@ -1,10 +1,11 @@
 """The patterns by which texts name times, each with its meaning."""
 
-import regex
+import re
 
 from lamina.text import time_readers as readers
 from lamina.text import time_words as names
 from lamina.text.english import NUMBER_WORDS, listed
+from lamina.text.patterns import regex
 from lamina.text.time_readers import Reader
 from lamina.text.time_words import (
     CJK_STEPS,
@@ -73,7 +74,7 @@ def _unspaced(text: str) -> "regex.Pattern[str]":
 
 def _longest_word(name: str) -> str:
     """Return the word by which a text is known that may hold a name: "night" for last night."""
-    words: list[str] = WORD.findall(name)
+    words: list[str] = re.findall(r"[^\W\d_]+", name)
     return max(words, key=len)
 
 

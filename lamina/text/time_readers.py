@@ -5,9 +5,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 
-import regex
-
 from lamina.text import time_words as names
+from lamina.text.patterns import regex
 from lamina.text.time_words import CJK_STEPS, COUNTS, MONTHS, SEASONS, STEPS_OF_DAYS, UNITS, WEEKDAYS, plain
 
 _MONTHS_OF = {"month": 1, "quarter": 3, "year": 12}

@@ -13,11 +13,10 @@ from enum import StrEnum
 from itertools import islice
 from typing import Any, Self
 
-import regex
-
 from lamina.text import time_readers as readers
 from lamina.text import time_words as names
 from lamina.text.parts import ends_of
+from lamina.text.patterns import regex
 from lamina.text.time_patterns import (
     BOUNDS_AFTER,
     BOUNDS_BEFORE,

@@ -11,10 +11,9 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from itertools import pairwise
 
-import regex
-
 from lamina.text.folding import UNSEEN, fold
 from lamina.text.normal_forms import nfc, nfkc
+from lamina.text.patterns import regex
 from lamina.text.symbols import asked_symbols, character_words, held_symbols
 
 WORDS_VERSION = 3

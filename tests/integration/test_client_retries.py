@@ -6,14 +6,17 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+from uuid import UUID
 
 import pytest
 
 from deployments.environment import free_port
-from lamina.client import AsyncClient, Client
-from lamina.errors import NotFound, Unavailable
+from lamina.client import AsyncClient, Client, Lamina
+from lamina.errors import Misconfigured, NotFound, Unavailable
 from tests.support.application import Application
 
 OURS = (200, "application/json", b'{"id": "1"}')
@@ -35,7 +38,7 @@ class Proxy(ThreadingHTTPServer):
 
     daemon_threads = True
 
-    def __init__(self, port: int, answers: Sequence[tuple[int, str, bytes]]) -> None:
+    def __init__(self, port: int, answers: Sequence[tuple[Any, ...]]) -> None:
         super().__init__(("127.0.0.1", port), _Handler)
         self.answers = list(answers)
         self.asked = 0
@@ -45,21 +48,25 @@ class _Handler(BaseHTTPRequestHandler):
     server: Proxy
 
     def do_POST(self) -> None:
-        self.rfile.read(int(self.headers["Content-Length"]))
+        self.rfile.read(int(self.headers.get("Content-Length", 0)))
         self.server.asked += 1
         answers = self.server.answers
-        status, kind, body = answers.pop(0) if len(answers) > 1 else answers[0]
+        status, kind, body, *headers = answers.pop(0) if len(answers) > 1 else answers[0]
         self.send_response(status)
+        for name, value in headers:
+            self.send_header(name, value)
         self.send_header("Content-Type", kind)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)
 
+    do_GET = do_PATCH = do_POST  # noqa: N815 - names of http.server
+
     def log_message(self, *_: Any) -> None: ...
 
 
 @contextmanager
-def proxy(*answers: tuple[int, str, bytes], port: int = 0) -> Iterator[Proxy]:
+def proxy(*answers: tuple[Any, ...], port: int = 0) -> Iterator[Proxy]:
     server = Proxy(port, answers)
     thread = threading.Thread(target=server.serve_forever, args=(0.01,))
     thread.start()
@@ -134,6 +141,125 @@ def test_what_failed_otherwise_is_not_repeated() -> None:
         client.search("where is the key?")
 
     assert server.asked == 1
+
+
+def busy(retry_after: str, status: int = 503) -> tuple[Any, ...]:
+    return (status, "application/json", b"{}", ("Retry-After", retry_after))
+
+
+def in_seconds(seconds: float) -> str:
+    return format_datetime(datetime.now(UTC) + timedelta(seconds=seconds), usegmt=True)
+
+
+@pytest.fixture
+def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    slept: list[float] = []
+    monkeypatch.setattr("time.sleep", slept.append)
+    return slept
+
+
+READ = ("note", {"id_": "1"})
+STORE = ("add", {"content": "green tea"})
+STORE_ONCE = ("add", {"content": "green tea", "idempotency_key": "k"})
+CHANGE = ("change", {"id_": "1", "content": "green tea"})
+
+
+@pytest.mark.parametrize(
+    ("call", "refusal", "least_s", "most_s"),
+    [
+        (READ, busy("7"), 7, 10.5),
+        (CHANGE, busy("7"), 7, 10.5),
+        (STORE_ONCE, busy("0"), 0, 0),
+        (STORE, busy("7", 429), 7, 10.5),
+        (READ, busy("soon"), 1, 1.5),
+        (READ, busy("-5"), 1, 1.5),
+        (READ, busy("Wed, 21 Oct 2015 07:28:00 GMT"), 1, 1.5),
+        (READ, busy(in_seconds(30)), 1, 46.5),
+    ],
+)
+def test_a_call_that_may_be_repeated_is_after_the_time_that_the_answer_names(
+    pauses: list[float], call: tuple[str, dict[str, Any]], refusal: tuple[Any, ...], least_s: float, most_s: float
+) -> None:
+    name, arguments = call
+
+    with proxy(refusal, OURS) as server, Client(url_of(server), "k") as client:
+        answer = getattr(client, name)(**arguments)
+
+    assert answer == {"id": "1"}
+    assert server.asked == 2
+    assert len(pauses) == 1
+    assert least_s <= pauses[0] <= most_s
+
+
+@pytest.mark.parametrize(
+    ("call", "refusal"),
+    [
+        (STORE, busy("1")),
+        (READ, busy("90000")),
+        (READ, busy("9" * 500)),
+        (READ, busy(in_seconds(90_000))),
+        (READ, (503, "application/json", b"{}")),
+        (READ, (500, "application/json", b"{}", ("Retry-After", "1"))),
+    ],
+    ids=["a write that may have begun", "longer than the client waits", "for ever", "tomorrow", "no time", "an error"],
+)
+def test_a_call_is_not_repeated_that_may_do_more_or_would_wait_too_long(
+    pauses: list[float], call: tuple[str, dict[str, Any]], refusal: tuple[Any, ...]
+) -> None:
+    name, arguments = call
+
+    with proxy(refusal) as server, Client(url_of(server), "k") as client, pytest.raises(Unavailable):
+        getattr(client, name)(**arguments)
+
+    assert (server.asked, pauses) == (1, [])
+
+
+@pytest.mark.parametrize("status", [301, 302, 307, 308])
+def test_a_redirect_is_told_and_the_key_goes_nowhere_else(status: int) -> None:
+    elsewhere = (status, "text/html", b"moved", ("Location", "https://elsewhere.example/v1/notes"))
+
+    with (
+        proxy(elsewhere) as server,
+        Client(url_of(server), "k") as client,
+        pytest.raises(Unavailable, match=r"leads to https://elsewhere\.example"),
+    ):
+        client.add("green tea")
+
+    assert server.asked == 1
+
+
+@pytest.mark.parametrize("body", [b"{}", b"[]", b'{"id": "no uuid"}', b"<html>"])
+def test_an_answer_of_another_release_is_told_as_such(body: bytes) -> None:
+    other = (200, "application/json", body)
+
+    with (
+        proxy(other) as server,
+        Lamina(url_of(server), "k") as client,
+        pytest.raises(Misconfigured, match=r"is no PutResult.*release"),
+    ):
+        client.add("green tea")
+
+
+def test_a_field_that_only_a_newer_service_has_does_no_harm() -> None:
+    newer = (201, "application/json", b'{"id": "00000000-0000-0000-0000-000000000007", "existed": false, "hue": 7}')
+
+    with proxy(newer) as server, Lamina(url_of(server), "k") as client:
+        stored = client.add("green tea")
+
+    assert stored.id == UUID(int=7)
+
+
+def test_a_list_that_is_empty_or_away_ends() -> None:
+    empty = (200, "application/json", b'{"notes": []}')
+
+    with proxy(empty) as server, Lamina(url_of(server), "k") as client:
+        assert list(client.notes.each()) == []
+        assert client.notes().notes == []
+    away = Lamina(f"http://127.0.0.1:{free_port()}", "k", connect_retries=0)
+    with away, pytest.raises(Unavailable, match="does not answer"):
+        next(away.notes.each())
+
+    assert server.asked == 2
 
 
 def test_what_has_no_such_route_at_all_is_no_lamina() -> None:

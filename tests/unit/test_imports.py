@@ -91,6 +91,24 @@ def test_nothing_is_imported_at_a_start_that_is_not_needed_there(statement: str)
     assert {name: f"{cost_ms[name]} ms" for name in surplus} == {}
 
 
+def test_the_client_and_the_models_of_its_answers_need_httpx_and_pydantic_alone() -> None:
+    others = (COMMANDS | REPLICA | SEARCH | WRITE | {"click", "pygments", "rich", "snowballstemmer"}) - {
+        *({"annotated_types", "anyio", "certifi", "httpx", "idna", "pydantic", "pydantic_core", "sniffio"}),
+        *({"typing_extensions", "typing_inspection"}),
+    }
+    code = f"""
+import sys
+sys.modules.update(dict.fromkeys({sorted(others)}))
+from lamina.client import AsyncClient, Lamina, models
+Lamina("http://127.0.0.1:9", "k", scope={{"user": "ann"}}).close()
+print(models.PutResult.model_validate({{"id": "00000000-0000-0000-0000-000000000007", "existed": False}}).id.int)
+print(models.SearchOut.model_json_schema()["title"])
+"""
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
+
+    assert (done.stdout, done.stderr) == ("7\nSearchOut\n", "")
+
+
 def milliseconds(importtime: str) -> Counter[str]:
     """Return the time that each top-level package took to import."""
     spent_us: Counter[str] = Counter()

@@ -5,7 +5,7 @@ import re
 import unicodedata
 from typing import Any
 
-import regex
+from lamina.text.patterns import regex
 
 # An echo may indent, quote or list the block; the text of a memory may do the same to deceive.
 _INDENT = r"[ \t>*•-]{0,16}"

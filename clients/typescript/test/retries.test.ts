@@ -1,0 +1,103 @@
+// Against a proxy that answers what it is told.
+
+import assert from "node:assert/strict";
+import { createServer, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { test } from "node:test";
+import { Lamina, LaminaError, type Options } from "../src/index.js";
+
+type Told = { status: number; headers?: Record<string, string>; body?: unknown };
+const NEVER = 0;
+const OURS: Told = { status: 200, body: { id: "1", existed: false } };
+
+/** Run a test with a client of a service that gives these answers, the last for ever. */
+async function answered(answers: Told[], run: (lamina: Lamina, asked: () => number) => Promise<void>, options: Options = {}) {
+  let asked = 0;
+  const server: Server = createServer((request, response) => {
+    const { status, headers = {}, body = {} } = answers[Math.min(asked++, answers.length - 1)] ?? OURS;
+    request.resume().on("end", () => {
+      if (status === NEVER) return;
+      response.writeHead(status, { "Content-Type": "application/json", ...headers }).end(JSON.stringify(body));
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  try {
+    await run(new Lamina({ url, key: "k", ...options }), () => asked);
+  } finally {
+    server.closeAllConnections();
+    await new Promise((resolve) => server.close(resolve));
+  }
+}
+
+const busy = (retryAfter: string, status = 503, body: unknown = {}): Told => ({
+  status,
+  headers: { "Retry-After": retryAfter },
+  body,
+});
+const read = (lamina: Lamina) => lamina.get("/v1/notes/{id}", { params: { path: { id: "1" } } });
+const store = (lamina: Lamina, key?: string) =>
+  lamina.post("/v1/notes", {
+    body: { content: "green tea" },
+    ...(key === undefined ? {} : { params: { header: { "Idempotency-Key": key } } }),
+  });
+const noTurn = { fields: { part: "turn" } };
+
+for (const [name, refusal, call] of [
+  ["a read", busy("0"), read],
+  ["a write that may be sent twice", busy("0"), (lamina: Lamina) => store(lamina, "k")],
+  ["a write that was refused before it began", busy("0", 429), store],
+  ["a search that had no turn", busy("0", 503, noTurn), store],
+  ["after a date that has passed", busy("Wed, 21 Oct 2015 07:28:00 GMT"), read],
+] as [string, Told, (lamina: Lamina) => Promise<unknown>][]) {
+  test(`is repeated: ${name}`, () =>
+    answered([refusal, OURS], async (lamina, asked) => {
+      assert.deepEqual(await call(lamina), OURS.body);
+      assert.equal(asked(), 2);
+    }));
+}
+
+const tomorrow = new Date(Date.now() + 86_400_000).toUTCString();
+for (const [name, refusal, call] of [
+  ["a write that may have begun", busy("0"), store],
+  ["after longer than the client waits", busy("90000"), read],
+  ["after a date that is far", busy(tomorrow), read],
+  ["without a time", { status: 503 }, read],
+  ["an error of the service", { status: 500, headers: { "Retry-After": "0" } }, read],
+  ["a redirect", { status: 307, headers: { Location: "https://elsewhere.example/" } }, read],
+] as [string, Told, (lamina: Lamina) => Promise<unknown>][]) {
+  test(`is not repeated: ${name}`, () =>
+    answered([refusal], async (lamina, asked) => {
+      await assert.rejects(call(lamina), (error) => error instanceof LaminaError && error.status === refusal.status);
+      assert.equal(asked(), 1);
+    }));
+}
+
+test("a redirect names the other address", () =>
+  answered([{ status: 307, headers: { Location: "https://elsewhere.example/" } }], async (lamina) => {
+    await assert.rejects(read(lamina), /leads to https:\/\/elsewhere\.example/);
+  }));
+
+test("a refusal in the end tells when to come again", () =>
+  answered(
+    [busy("0", 429, { detail: "600 requests a minute" })],
+    async (lamina, asked) => {
+      await assert.rejects(read(lamina), { status: 429, retryAfter: 0, message: "600 requests a minute" });
+      assert.equal(asked(), 3);
+    },
+    { retries: 2 },
+  ));
+
+test("a service that is away is named", async () => {
+  const lamina = new Lamina({ url: "http://127.0.0.1:9", key: "k", retries: 0 });
+  await assert.rejects(read(lamina), { status: 0, message: /127\.0\.0\.1:9.* does not answer/ });
+});
+
+test("a service that does not answer in time is given up", () =>
+  answered(
+    [{ status: NEVER }],
+    async (lamina) => {
+      await assert.rejects(read(lamina), { status: 0, message: /does not answer/ });
+    },
+    { timeoutMs: 50 },
+  ));

@@ -1,0 +1,122 @@
+"""The answers of the API as values: the models of which the service itself makes them."""
+
+from lamina.api.archives import ArchivedNoteOut, ArchivedNotesOut, RestoredOut
+from lamina.api.audits import AuditOut
+from lamina.api.batches import BatchOut
+from lamina.api.bulk import BulkOut
+from lamina.api.caches import CacheHealthOut, CacheStatsOut, ClearedOut, ExpiredOut
+from lamina.api.documents import DocumentOut, DocumentsOut, PassageOut, PassagesOut, PutDocumentOut, PutDocumentsOut
+from lamina.api.events import EventOut, EventsOut
+from lamina.api.facts import FactsOut, StatedFactOut
+from lamina.api.files import FileOut, FilesOut
+from lamina.api.graph import NeighboursOut, PutNodesOut, TraverseOut
+from lamina.api.health import AliveOut, ReadyOut
+from lamina.api.jobs import RunOut, RunsOut, ScheduleOut
+from lamina.api.keys import KeyOut, KeysOut, SecretOut
+from lamina.api.memory_profiles import MemoryProfileOut
+from lamina.api.notes import NoteOut, NotesOut, NoteVersionsOut, PutResult
+from lamina.api.operations import OperationOut, OperationsOut
+from lamina.api.procedures import (
+    MatchesOut,
+    OutcomeOut,
+    OutcomesOut,
+    ProcedureOut,
+    ProceduresOut,
+    PutProcedureOut,
+    ReinforcedOut,
+)
+from lamina.api.profiles import ProfileOut, ProfileVersionsOut
+from lamina.api.providers import ProviderRatesOut, RecordedOut
+from lamina.api.quotas import KeyQuotasOut, QuotasOut
+from lamina.api.responses import LookupOut, PutResponseOut
+from lamina.api.search import ContextOut, SearchOut
+from lamina.api.sessions import ForecastOut, HistoryOut, SessionMessageOut
+from lamina.api.shares import ShareOut, SharesOut
+from lamina.api.status import StatusOut
+from lamina.api.trash import DiscardedOut, TrashOut
+from lamina.api.turns import AgentTurnOut, AgentTurnsOut, TurnOut, UsageSumsOut
+from lamina.api.users import ErasureOut, ErasuresOut, ReceiptKeysOut
+from lamina.api.webhooks import DeadLetterOut, DeadLettersOut, RetryOut, WebhookOut, WebhookSecretOut, WebhooksOut
+from lamina.api.workspaces import WorkspaceSettingsOut
+
+__all__ = [
+    "AgentTurnOut",
+    "AgentTurnsOut",
+    "AliveOut",
+    "ArchivedNoteOut",
+    "ArchivedNotesOut",
+    "AuditOut",
+    "BatchOut",
+    "BulkOut",
+    "CacheHealthOut",
+    "CacheStatsOut",
+    "ClearedOut",
+    "ContextOut",
+    "DeadLetterOut",
+    "DeadLettersOut",
+    "DiscardedOut",
+    "DocumentOut",
+    "DocumentsOut",
+    "ErasureOut",
+    "ErasuresOut",
+    "EventOut",
+    "EventsOut",
+    "ExpiredOut",
+    "FactsOut",
+    "FileOut",
+    "FilesOut",
+    "ForecastOut",
+    "HistoryOut",
+    "KeyOut",
+    "KeyQuotasOut",
+    "KeysOut",
+    "LookupOut",
+    "MatchesOut",
+    "MemoryProfileOut",
+    "NeighboursOut",
+    "NoteOut",
+    "NoteVersionsOut",
+    "NotesOut",
+    "OperationOut",
+    "OperationsOut",
+    "OutcomeOut",
+    "OutcomesOut",
+    "PassageOut",
+    "PassagesOut",
+    "ProcedureOut",
+    "ProceduresOut",
+    "ProfileOut",
+    "ProfileVersionsOut",
+    "ProviderRatesOut",
+    "PutDocumentOut",
+    "PutDocumentsOut",
+    "PutNodesOut",
+    "PutProcedureOut",
+    "PutResponseOut",
+    "PutResult",
+    "QuotasOut",
+    "ReadyOut",
+    "ReceiptKeysOut",
+    "RecordedOut",
+    "ReinforcedOut",
+    "RestoredOut",
+    "RetryOut",
+    "RunOut",
+    "RunsOut",
+    "ScheduleOut",
+    "SearchOut",
+    "SecretOut",
+    "SessionMessageOut",
+    "ShareOut",
+    "SharesOut",
+    "StatedFactOut",
+    "StatusOut",
+    "TrashOut",
+    "TraverseOut",
+    "TurnOut",
+    "UsageSumsOut",
+    "WebhookOut",
+    "WebhookSecretOut",
+    "WebhooksOut",
+    "WorkspaceSettingsOut",
+]

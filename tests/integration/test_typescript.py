@@ -1,0 +1,95 @@
+"""The TypeScript client: what it takes from the service is up to date, it is built, and its own tests pass."""
+
+import asyncio
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from deployments.api import _document
+from lamina.core.principals import KeyRole
+from tests.support.application import Application
+from tests.support.ingress import uvicorn_of
+from tests.support.service import ROOT
+from tests.support.typescript import PACKAGE, ROUTES, SCHEMA, header_of, routes_text, shape_of
+
+NODE_MAJOR = 20
+BUILD_TIMEOUT_S, TEST_TIMEOUT_S = 300, 300
+
+
+def test_the_types_are_those_of_the_service() -> None:
+    with SCHEMA.open() as text:
+        first = text.readline()
+
+    assert first == header_of(_document()), "the API has changed: run `make clients` and commit clients/typescript/src"
+
+
+def test_the_table_of_routes_is_that_of_the_python_client() -> None:
+    assert ROUTES.read_text() == routes_text(), "run `make clients` and commit clients/typescript/src"
+
+
+def test_types_depend_on_no_prose() -> None:
+    document = {"title": "T", "properties": {"title": {"type": "string", "description": "The title."}}}
+
+    assert shape_of(document) == {"properties": {"title": {"type": "string"}}}
+
+
+@pytest.fixture(scope="module")
+def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the package with its libraries, built; tests that need it are skipped where that cannot be."""
+    node, npm = shutil.which("node"), shutil.which("npm")
+    if node is None or npm is None:
+        pytest.skip("the TypeScript client is built by Node, and node or npm is not installed")
+    version = subprocess.run([node, "--version"], capture_output=True, text=True, check=True).stdout
+    if int(re.findall(r"\d+", version)[0]) < NODE_MAJOR:
+        pytest.skip(f"the TypeScript client needs Node {NODE_MAJOR}; {version.strip()} is installed")
+    copy = tmp_path_factory.mktemp("typescript") / "client"
+    shutil.copytree(PACKAGE, copy, ignore=shutil.ignore_patterns("node_modules", "build"))
+    command = [npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--prefer-offline"]
+    fetched = subprocess.run(command, cwd=copy, capture_output=True, text=True, timeout=BUILD_TIMEOUT_S, check=False)
+    if fetched.returncode and re.search("ENOTFOUND|ECONN|ETIMEDOUT|EAI_AGAIN|network", fetched.stderr):
+        pytest.skip("npm cannot fetch the TypeScript compiler: no network")
+    assert fetched.returncode == 0, fetched.stderr
+    built = subprocess.run(
+        [npm, "run", "build"], cwd=copy, capture_output=True, text=True, timeout=BUILD_TIMEOUT_S, check=False
+    )
+    assert built.returncode == 0, built.stdout
+    return copy
+
+
+async def _run(package: Path, key: str, port: int, *command: str) -> str:
+    """Return what a command prints, for a service on a port."""
+    process = await asyncio.create_subprocess_exec(
+        *command,
+        cwd=package,
+        env={**os.environ, "LAMINA_URL": f"http://127.0.0.1:{port}", "LAMINA_API_KEY": key},
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+    )
+    async with asyncio.timeout(TEST_TIMEOUT_S):
+        output, _ = await process.communicate()
+    assert process.returncode == 0, output.decode()
+    return output.decode()
+
+
+async def test_its_own_tests_pass_against_a_running_service(package: Path, application: Application) -> None:
+    key = application.new_key(application.tenant, KeyRole.ADMIN)
+    async with uvicorn_of(application.api, application.settings.serve.front_door) as port:
+        told = await _run(package, key, port, "npm", "test")
+
+    assert re.search(r"^# fail 0$", told, re.MULTILINE)
+    assert int(re.findall(r"^# pass (\d+)$", told, re.MULTILINE)[0]) > 0
+
+
+async def test_the_command_of_the_doors_prints_what_it_says(package: Path, application: Application) -> None:
+    page = (ROOT / "docs" / "doors.md").read_text().partition("## TypeScript\n")[2]
+    program = re.findall(r"```sh\ncd clients/typescript .* -e '\n(.*?)'\n```", page, re.DOTALL)[0]
+    printed = re.findall(r"```text\n(.*?)```", page, re.DOTALL)[0]
+
+    async with uvicorn_of(application.api, application.settings.serve.front_door) as port:
+        told = await _run(package, application.key, port, "node", "--input-type=module", "-e", program)
+
+    assert re.sub(r"\d{4}-\d\d-\d\d", "…", told) == re.sub(r"\d{4}-\d\d-\d\d", "…", printed)
