@@ -164,7 +164,7 @@ async def test_every_list_and_report_is_read_as_its_model(lamina: AsyncLamina, a
     assert {"shares", "memory_profile", "dead_letters", "webhooks", "messages", "profile", "ready", "alive"} <= read
     assert [item.id for item in (await lamina.shares()).given] == [share.id]
     assert (await lamina.document(upload.id)).tags == ["a", "b"]
-    assert (await lamina.trash()).entries[0].id == stored.id
+    assert (await lamina.trash(user="ann")).entries[0].id == stored.id
     assert (await lamina.rotate_webhook(hook.id)).secret != hook.secret
     assert (await lamina.retry_dead_letters(hook.id)).queued == 0
 
