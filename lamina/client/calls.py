@@ -314,10 +314,10 @@ class Calls(ABC):
         """Merge a patch into a user's profile (`PATCH /v1/profile`)."""
         return Call("PATCH", "/v1/profile", self._in_scope(scope, patch=patch))
 
-    @route
-    def profile_versions(self, /, **scope: Any) -> "Call[models.ProfileVersionsOut]":
+    @listing
+    def profile_versions(self, /, **scope: Any) -> "ListCall[models.ProfileVersionsOut, models.ProfileVersionOut]":
         """Return the earlier states of the user's profile (`GET /v1/profile/versions`)."""
-        return self._get("/v1/profile/versions", self._in_query(scope))
+        return self._list("versions", "/v1/profile/versions", self._in_query(scope))
 
     @route
     def revert_profile(self, /, version: int, **scope: Any) -> "Call[models.ProfileOut]":
@@ -356,10 +356,10 @@ class Calls(ABC):
         body = self._in_scope(fields, subject=subject, relation=relation, object=object_)
         return self._post("/v1/facts", body, idempotency_key)
 
-    @route
-    def facts(self, /, subject: str, **fields: Any) -> "Call[models.FactsOut]":
+    @listing
+    def facts(self, /, subject: str, **fields: Any) -> "ListCall[models.FactsOut, models.FactOut]":
         """Return the facts about an entity with the time in which each holds (`GET /v1/facts`)."""
-        return self._get("/v1/facts", self._in_query(fields, subject=subject))
+        return self._list("facts", "/v1/facts", self._in_query(fields, subject=subject))
 
     @route
     def neighbours(self, /, name: str, **scope: Any) -> "Call[models.NeighboursOut]":
@@ -484,10 +484,12 @@ class Calls(ABC):
         """Erase everything that belongs to a user (`DELETE /v1/users`); needs an admin key."""
         return Call("DELETE", "/v1/users", params={"user": user})
 
-    @route
-    def erasures(self, /, user: str | None = None, *, limit: int = 20) -> "Call[models.ErasuresOut]":
+    @listing
+    def erasures(
+        self, /, user: str | None = None, *, limit: int = 20, **page: Any
+    ) -> "ListCall[models.ErasuresOut, models.ErasureOut]":
         """List the latest erasures (`GET /v1/erasures`); needs an admin key."""
-        return self._get("/v1/erasures", _given(user=user, limit=limit))
+        return self._list("erasures", "/v1/erasures", _given(user=user, limit=limit, **page))
 
     @route
     def erasure(self, /, id_: UUID | str) -> "Call[models.ErasureOut]":
@@ -521,10 +523,12 @@ class Calls(ABC):
         """Have events sent to an address (`POST /v1/webhooks`); needs an admin key."""
         return self._post("/v1/webhooks", {**fields, "url": url})
 
-    @route
-    def webhooks(self, /, workspace: str | None = None) -> "Call[models.WebhooksOut]":
+    @listing
+    def webhooks(
+        self, /, workspace: str | None = None, **page: Any
+    ) -> "ListCall[models.WebhooksOut, models.WebhookOut]":
         """List webhooks (`GET /v1/webhooks`); needs an admin key."""
-        return self._get("/v1/webhooks", _given(workspace=workspace))
+        return self._list("webhooks", "/v1/webhooks", _given(workspace=workspace, **page))
 
     @route
     def webhook(self, /, id_: UUID | str) -> "Call[models.WebhookOut]":
@@ -558,12 +562,12 @@ class Calls(ABC):
         """Order a maintenance job on the key's tenant (`POST /v1/jobs`); needs an admin key."""
         return self._post("/v1/jobs", {**fields, "job": job}, idempotency_key)
 
-    @route
+    @listing
     def job_runs(
-        self, /, job: str | None = None, *, workspace: str | None = None, namespace: str | None = None, limit: int = 20
-    ) -> "Call[models.RunsOut]":
+        self, /, job: str | None = None, *, limit: int = 20, **fields: Any
+    ) -> "ListCall[models.RunsOut, models.RunOut]":
         """List the latest runs of jobs (`GET /v1/jobs`); needs an admin key."""
-        return self._get("/v1/jobs", _given(job=job, workspace=workspace, namespace=namespace, limit=limit))
+        return self._list("runs", "/v1/jobs", _given(job=job, limit=limit, **fields))
 
     @route
     def job_run(self, /, id_: str) -> "Call[models.RunOut]":
@@ -625,10 +629,10 @@ class Calls(ABC):
         """Delete all notes that match (`POST /v1/notes/bulk/delete`)."""
         return self._post("/v1/notes/bulk/delete", self._in_scope(fields), idempotency_key)
 
-    @route
-    def operations(self, /, **fields: Any) -> "Call[models.OperationsOut]":
+    @listing
+    def operations(self, /, **fields: Any) -> "ListCall[models.OperationsOut, models.OperationOut]":
         """List the latest operations over many memories (`GET /v1/operations`)."""
-        return self._get("/v1/operations", self._in_query(fields))
+        return self._list("operations", "/v1/operations", self._in_query(fields))
 
     @route
     def operation(self, /, id_: UUID | str) -> "Call[models.OperationOut]":

@@ -7,7 +7,7 @@ from lamina.api.bulk import BulkOut
 from lamina.api.caches import CacheHealthOut, CacheStatsOut, ClearedOut, ExpiredOut
 from lamina.api.documents import DocumentOut, DocumentsOut, PassageOut, PassagesOut, PutDocumentOut, PutDocumentsOut
 from lamina.api.events import EventOut, EventsOut
-from lamina.api.facts import FactsOut, StatedFactOut
+from lamina.api.facts import FactOut, FactsOut, StatedFactOut
 from lamina.api.files import FileOut, FilesOut
 from lamina.api.graph import NeighboursOut, PutNodesOut, TraverseOut
 from lamina.api.health import AliveOut, ReadyOut
@@ -25,7 +25,7 @@ from lamina.api.procedures import (
     PutProcedureOut,
     ReinforcedOut,
 )
-from lamina.api.profiles import ProfileOut, ProfileVersionsOut
+from lamina.api.profiles import ProfileOut, ProfileVersionOut, ProfileVersionsOut
 from lamina.api.providers import ProviderRatesOut, RecordedOut
 from lamina.api.quotas import KeyQuotasOut, QuotasOut
 from lamina.api.responses import LookupOut, PutResponseOut
@@ -62,6 +62,7 @@ __all__ = [
     "EventOut",
     "EventsOut",
     "ExpiredOut",
+    "FactOut",
     "FactsOut",
     "FileOut",
     "FilesOut",
@@ -86,6 +87,7 @@ __all__ = [
     "ProcedureOut",
     "ProceduresOut",
     "ProfileOut",
+    "ProfileVersionOut",
     "ProfileVersionsOut",
     "ProviderRatesOut",
     "PutDocumentOut",

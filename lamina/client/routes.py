@@ -16,7 +16,7 @@ from typing import (
     get_type_hints,
     overload,
 )
-from urllib.parse import parse_qsl, quote, urlsplit
+from urllib.parse import quote
 
 from pydantic import BaseModel
 
@@ -73,19 +73,14 @@ class ListCall(Call[Model], Generic[Model, Item]):
 
     def following(self, page: Json) -> Self | None:
         """Return the call for the page after one, or ``None`` after the last one."""
-        if not page[self.items] or page.get("more") is False:
-            return None
-        if "next_cursor" not in page and "next" not in page:
-            return self._at(offset=self.params.get("offset", 0) + len(page[self.items]))
-        if page.get("next_cursor") is not None:
-            return self._at(cursor=page["next_cursor"])
-        if (after := page.get("next")) is None:
-            return None
-        link = urlsplit(str(after)).query
-        return self._at(**dict(parse_qsl(link))) if link else self._at(after=after)
+        if (cursor := page.get("next_cursor")) is not None:
+            return self._from(cursor=cursor)
+        # Of events, whose next place is there before the next event is.
+        return self._from(after=page["next"]) if page.get("more") and page["next"] is not None else None
 
-    def _at(self, **place: Any) -> Self:
-        return replace(self, params={**self.params, **place})
+    def _from(self, **place: Any) -> Self:
+        others = {name: value for name, value in self.params.items() if name not in {"offset", "after", "cursor"}}
+        return replace(self, params={**others, **place})
 
 
 class Method(Generic[P, Model]):

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from deployments.api import _document
+from deployments.api import document
 from lamina.core.principals import KeyRole
 from tests.support.application import Application
 from tests.support.ingress import uvicorn_of
@@ -24,7 +24,7 @@ def test_the_types_are_those_of_the_service() -> None:
     with SCHEMA.open() as text:
         first = text.readline()
 
-    assert first == header_of(_document()), "the API has changed: run `make clients` and commit clients/typescript/src"
+    assert first == header_of(document()), "the API has changed: run `make clients` and commit clients/typescript/src"
 
 
 def test_the_table_of_routes_is_that_of_the_python_client() -> None:

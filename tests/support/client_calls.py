@@ -7,7 +7,7 @@ from functools import cache
 from typing import Any
 from uuid import UUID
 
-from deployments.api import _document
+from deployments.api import document
 from lamina.client.calls import Call, Calls
 from lamina.client.routes import Method
 
@@ -51,7 +51,7 @@ def arguments_of(name: str, /, **known: Any) -> dict[str, Any]:
 @cache
 def documented() -> Mapping[str, Any]:
     """Return what the OpenAPI document says of each route, as in `GET /v1/notes`."""
-    calls = _document()["paths"].items()
+    calls = document()["paths"].items()
     return {f"{method.upper()} {path}": call for path, its in calls for method, call in its.items()}
 
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from deployments.api import _document
+from deployments.api import document
 from lamina.client.routes import ListCall
 from tests.support.client_calls import METHODS, SCOPE, call_of, route_of
 
@@ -62,10 +62,10 @@ def main() -> None:
     ROUTES.write_text(routes_text())
     with tempfile.TemporaryDirectory() as folder:
         source, types = Path(folder) / "openapi.json", Path(folder) / "schema.ts"
-        source.write_text(json.dumps(_document()))
+        source.write_text(json.dumps(document()))
         command = ["npx", "--yes", GENERATOR, str(source), "--output", str(types), "--default-non-nullable", "false"]
         subprocess.run(command, check=True)
-        SCHEMA.write_text(header_of(_document()) + types.read_text())
+        SCHEMA.write_text(header_of(document()) + types.read_text())
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ from typing import Any, get_args, get_type_hints
 import pytest
 from fastapi.routing import APIRoute
 
-from deployments.api import ALL_ROUTERS, _document
+from deployments.api import ALL_ROUTERS, document
 from lamina.client import AsyncClient, AsyncLamina, Client, Lamina, models
 from lamina.client.routes import Command, ListCall, ListRoute, Route
 from lamina.errors import InvalidInput
@@ -67,7 +67,7 @@ def test_every_route_that_pages_is_a_list(name: str) -> None:
     asked = {one["name"] for one in documented()[route_of(call_of(name))].get("parameters", ())}
     several = name == "shares"  # Two lists in one answer.
 
-    assert isinstance(METHODS[name], ListRoute) == bool(asked & {"offset", "cursor", "after"}) or several, (
+    assert isinstance(METHODS[name], ListRoute) == bool("cursor" in asked or "after" in asked) or several, (
         f"{name} in lamina/client/calls.py should be a `@listing`"
     )
 
@@ -80,7 +80,7 @@ def test_the_client_s_scope_is_sent_only_where_a_route_takes_it(name: str) -> No
     query = {one["name"] for one in route.get("parameters", ()) if one["in"] == "query"}
     body = {*(call.json or {}), *call.form} & SCOPE.keys()
     schema = next(iter(route.get("requestBody", {}).get("content", {}).values()), {}).get("schema", {})
-    fields = _document()["components"]["schemas"].get(schema.get("$ref", "").rpartition("/")[2], {})
+    fields = document()["components"]["schemas"].get(schema.get("$ref", "").rpartition("/")[2], {})
 
     assert call.params.keys() <= query
     assert body <= fields.get("properties", {}).keys()
@@ -124,15 +124,14 @@ def test_an_empty_id_is_refused_before_another_route_is_called(method: str, argu
     [
         ({}, {"items": [1], "next_cursor": "c"}, {"cursor": "c"}),
         ({"cursor": "b", "limit": 5}, {"items": [1], "next_cursor": "c"}, {"cursor": "c", "limit": 5}),
+        ({"offset": 4, "tag": "x"}, {"items": [1], "next_cursor": "c"}, {"cursor": "c", "tag": "x"}),
+        ({}, {"items": [], "next_cursor": "c"}, {"cursor": "c"}),
         ({}, {"items": [1], "next_cursor": None}, None),
-        ({}, {"items": [1], "next": 7}, {"after": 7}),
-        ({}, {"items": [1], "next": None}, None),
+        ({}, {"items": [1], "next_cursor": None, "next": 7}, None),
+        ({"after": "d"}, {"items": [1], "next": "e", "more": True}, {"after": "e"}),
         ({}, {"items": [1], "next": "e", "more": False}, None),
-        ({}, {"items": [], "next": "e", "more": True}, None),
-        ({"tag": "x"}, {"items": [1], "next": "/v1/things?tag=x&cursor=a%2Bb"}, {"tag": "x", "cursor": "a+b"}),
-        ({}, {"items": [1, 2]}, {"offset": 2}),
-        ({"offset": 2}, {"items": [1, 2]}, {"offset": 4}),
-        ({}, {"items": []}, None),
+        ({}, {"items": [], "next": None, "more": False}, None),
+        ({}, {"items": [1]}, None),
     ],
 )
 def test_the_page_after_one_is_found_by_what_the_answer_says(

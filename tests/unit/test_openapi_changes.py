@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from deployments.api import _document
+from deployments.api import document
 from tests.support.openapi import RELEASED
 from tests.support.openapi_changes import breaking_changes
 
@@ -217,7 +217,7 @@ def test_two_changes_of_one_field_are_two_lines() -> None:
 
 
 def test_the_api_breaks_no_program_that_was_written_against_the_last_release() -> None:
-    found = set(breaking_changes(json.loads(RELEASED.read_text()), _document()))
+    found = set(breaking_changes(json.loads(RELEASED.read_text()), document()))
     meant = {line for line in ON_PURPOSE.read_text().splitlines() if line and not line.startswith("#")}
 
     accidental, stale = sorted(found - meant), sorted(meant - found)

@@ -113,7 +113,7 @@ export class Lamina {
       const given = (request ?? {}) as Loose;
       const page = (await this.#call("get", path, { ...given, params: { ...given.params, query } })) as Page;
       yield* page[items] as Item<P>[];
-      query = following(page, query, (page[items] as unknown[]).length);
+      query = following(page, query);
     }
   }
 
@@ -144,14 +144,10 @@ type Sent = { data?: unknown; error?: unknown; response: Response };
 type Loose = { params?: { path?: Query; query?: Query; header?: Query }; body?: Query };
 
 /** Return the query for the page after one; `undefined` after the last. */
-function following(page: Page, query: Query, count: number): Query | undefined {
-  if (count === 0 || page["more"] === false) return undefined;
-  if (!("next_cursor" in page) && !("next" in page)) return { ...query, offset: Number(query["offset"] ?? 0) + count };
+function following(page: Page, { offset, after, cursor, ...query }: Query): Query | undefined {
   if (page["next_cursor"] != null) return { ...query, cursor: page["next_cursor"] };
-  const next = page["next"];
-  if (next == null) return undefined;
-  const link = String(next).split("?")[1];
-  return { ...query, ...(link === undefined ? { after: next } : Object.fromEntries(new URLSearchParams(link))) };
+  // Of events, whose next place is there before the next event is.
+  return page["more"] && page["next"] != null ? { ...query, after: page["next"] } : undefined;
 }
 
 function fillPath(pathname: string, ids: Record<string, unknown>): string {
