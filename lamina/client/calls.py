@@ -640,7 +640,7 @@ class Calls(ABC):
         return self._get(f"/v1/operations/{segment(id_)}")
 
     @route
-    def search_many(self, /, searches: Sequence[str | Json], **fields: Any) -> "Call[models.SearchesOut]":
+    def search_many(self, /, searches: Sequence[str | Json], **fields: Any) -> "Call[models.SearchBatchOut]":
         """Run up to 16 searches of one scope at once (`POST /v1/search/batch`)."""
         return self._post("/v1/search/batch", self._in_scope(fields, searches=list(searches)))
 
@@ -675,7 +675,7 @@ class Calls(ABC):
         return self._get("/v1/usage", days)
 
     @route
-    def delete_scope(self, /, *, idempotency_key: str | None = None, **ids: Any) -> "Call[models.ScopeDeleteOut]":
+    def delete_scope(self, /, *, idempotency_key: str | None = None, **ids: Any) -> "Call[models.ScopeDeletionOut]":
         """Delete the memories of a session, a namespace, a workspace or the tenant (`POST /v1/scopes/delete`).
 
         The ids that this client sends with other calls do not count here. Needs an admin key.

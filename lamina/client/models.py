@@ -8,6 +8,7 @@ from lamina.api.caches import CacheHealthOut, CacheStatsOut, ClearedOut, Expired
 from lamina.api.documents import DocumentOut, DocumentsOut, PassageOut, PassagesOut, PutDocumentOut, PutDocumentsOut
 from lamina.api.events import EventOut, EventsOut
 from lamina.api.facts import FactOut, FactsOut, StatedFactOut
+from lamina.api.feedback import FeedbackOut
 from lamina.api.files import FileOut, FilesOut
 from lamina.api.graph import NeighboursOut, PutNodesOut, TraverseOut
 from lamina.api.health import AliveOut, ReadyOut
@@ -29,12 +30,14 @@ from lamina.api.profiles import ProfileOut, ProfileVersionOut, ProfileVersionsOu
 from lamina.api.providers import ProviderRatesOut, RecordedOut
 from lamina.api.quotas import KeyQuotasOut, QuotasOut
 from lamina.api.responses import LookupOut, PutResponseOut
-from lamina.api.search import ContextOut, SearchOut
+from lamina.api.scopes import ScopeDeletionOut
+from lamina.api.search import ContextOut, SearchBatchOut, SearchOut
 from lamina.api.sessions import ForecastOut, HistoryOut, SessionMessageOut
 from lamina.api.shares import ShareOut, SharesOut
 from lamina.api.status import StatusOut
 from lamina.api.trash import DiscardedOut, TrashOut
 from lamina.api.turns import AgentTurnOut, AgentTurnsOut, TurnOut, UsageSumsOut
+from lamina.api.usage import UsageOut
 from lamina.api.users import ErasureOut, ErasuresOut, ReceiptKeysOut
 from lamina.api.webhooks import DeadLetterOut, DeadLettersOut, RetryOut, WebhookOut, WebhookSecretOut, WebhooksOut
 from lamina.api.workspaces import WorkspaceSettingsOut
@@ -64,6 +67,7 @@ __all__ = [
     "ExpiredOut",
     "FactOut",
     "FactsOut",
+    "FeedbackOut",
     "FileOut",
     "FilesOut",
     "ForecastOut",
@@ -106,6 +110,8 @@ __all__ = [
     "RunOut",
     "RunsOut",
     "ScheduleOut",
+    "ScopeDeletionOut",
+    "SearchBatchOut",
     "SearchOut",
     "SecretOut",
     "SessionMessageOut",
@@ -116,6 +122,7 @@ __all__ = [
     "TrashOut",
     "TraverseOut",
     "TurnOut",
+    "UsageOut",
     "UsageSumsOut",
     "WebhookOut",
     "WebhookSecretOut",

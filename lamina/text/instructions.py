@@ -1,7 +1,6 @@
 """Topics of standing instructions: of two about the same, the later one holds."""
 
-import regex
-
+from lamina.text.patterns import regex
 from lamina.text.standing import content_stems, phrases_of
 from lamina.text.words import name_words
 

@@ -49,6 +49,7 @@ export const ROUTES: Record<string, { body?: string[]; query?: string[]; items?:
   "POST /v1/responses": {"body": ["workspace", "namespace", "user", "agent", "session", "swarm"]},
   "POST /v1/responses/lookup": {"body": ["workspace", "namespace", "user", "agent", "session", "swarm"]},
   "POST /v1/search": {"body": ["workspace", "namespace", "user", "agent", "session", "swarm"]},
+  "POST /v1/search/batch": {"body": ["workspace", "namespace", "user", "agent", "session", "swarm"]},
   "POST /v1/shares": {"body": ["workspace", "namespace"]},
   "POST /v1/turns": {"body": ["workspace", "namespace", "user", "agent", "session", "swarm"]},
   "PUT /v1/memory-profile": {"body": ["workspace", "namespace", "user", "agent", "session", "swarm"]},
