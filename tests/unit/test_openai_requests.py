@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lamina.api.openai.answers import MOST_BYTES, ModelAnswer, reader_of
-from lamina.api.openai.json_spans import item_spans, member_spans
 from lamina.api.openai.requests import HEADING, Position, Shape, ToolResult, read_request, with_block
 from lamina.text.hygiene import MAX_CONTENT_CHARS
+from lamina.text.json_spans import item_spans, member_spans
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 VALUES = st.recursive(

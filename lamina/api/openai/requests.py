@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Literal
 
-from lamina.api.openai.json_spans import item_spans, member_spans
 from lamina.text.hygiene import MAX_CONTENT_CHARS
+from lamina.text.json_spans import item_spans, member_spans
 from lamina.text.parts import ends_of
 
 Json = Mapping[str, Any]

@@ -12,8 +12,8 @@ from lamina.client import AsyncClient
 from lamina.integrations._turns import HEADING
 from lamina.integrations.litellm import LaminaMemory
 
-# LiteLLM's own types, when they are first used.
-pytestmark = pytest.mark.filterwarnings("ignore:Items .* are using the `ReadOnly` qualifier:UserWarning")
+# LiteLLM's own types warn when they are first used.
+pytestmark = pytest.mark.filterwarnings("default")
 
 BERTH = "The Marlin gets berth seven."
 QUESTION = "Which berth does the Marlin have?"
