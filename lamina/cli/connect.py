@@ -215,10 +215,10 @@ def _toml(path: Path, server: Mapping[str, Any]) -> Edit:
 
     def block() -> str:
         lines = ["[mcp_servers.lamina]", f"command = {json.dumps(server['command'])}"]
-        lines += [f"args = {json.dumps(server['args'])}"]
-        lines += [
-            "env = { " + ", ".join(f"{name} = {json.dumps(value)}" for name, value in server["env"].items()) + " }"
-        ] * ("env" in server)
+        lines.append(f"args = {json.dumps(server['args'])}")
+        if "env" in server:
+            named = ", ".join(f"{name} = {json.dumps(value)}" for name, value in server["env"].items())
+            lines.append(f"env = {{ {named} }}")
         return f"{_BEGIN}{chr(10).join(lines)}\n{_END}"
 
     def cut(text: str) -> str:

@@ -15,6 +15,7 @@ from deployments.gateway import MOST_HELD_BYTES
 from lamina.api.openai.requests import HEADING
 from lamina.core.principals import KeyRole
 from lamina.models.hashing import HashingModel
+from lamina.stores.postgres.connection import connect
 from tests.support.application import Application, running, settings_for
 from tests.support.ingress import uvicorn_of
 from tests.support.upstream import Upstream, chunks, completion, upstream
@@ -552,6 +553,20 @@ async def test_what_is_learnt_ends_a_kept_answer(gateway: Gateway) -> None:
     await gateway.app.client().post("/v1/notes", json={"workspace": "harbour", "content": "The Marlin: berth nine."})
 
     assert await ask(client, user(BERTHS)) == ("miss", "Eight.")
+
+
+async def test_a_stale_answer_comes_at_once_and_is_renewed_behind_it(gateway: Gateway) -> None:
+    client = gateway.client(session="s", cache="on")
+    await cached(gateway, client, user(BERTHS))
+    async with connect(gateway.app.pool) as connection:
+        ended = "UPDATE responses SET expires_at = now() - interval '1 second' WHERE tenant = %(tenant)s"
+        await connection.execute(ended, {"tenant": gateway.app.tenant})
+
+    assert await ask(client, user(BERTHS)) == ("stale", "Seven.")
+    async with asyncio.timeout(PATIENCE_S):
+        while (again := await ask(client, user(BERTHS)))[0] == "stale":  # noqa: ASYNC110 - it is renewed after it was sent
+            await asyncio.sleep(0.05)
+    assert again == ("hit", "Eight.")
 
 
 async def test_an_unknown_wish_for_the_cache_is_told(gateway: Gateway) -> None:
