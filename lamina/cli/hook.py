@@ -46,6 +46,7 @@ def run(
     data_dir: DataDirOption = None,
     url: UrlOption = None,
     key_file: Annotated[Path | None, typer.Option("--key-file", help="File with the API key.")] = None,
+    deadline_s: Annotated[float, typer.Option("--deadline", help="Longest time, in seconds.")] = DEADLINE_S,
 ) -> None:
     """Recall or record for a coding agent, whose event is read from standard input; it never fails."""
     ids = {"workspace": workspace, **({"user": user} if user else {})}
@@ -53,7 +54,7 @@ def run(
         event = json.loads(sys.stdin.buffer.read(MOST_INPUT_BYTES))
         key = None if key_file is None else key_file.read_text().strip()
         address = address_of(config, data_dir, url, key)
-        said = asyncio.run(asyncio.wait_for(_answer(verb, form, event, address, ids), DEADLINE_S))
+        said = asyncio.run(asyncio.wait_for(_answer(verb, form, event, address, ids), deadline_s))
         sys.stdout.write(said)
     except Exception as error:  # noqa: BLE001 - an agent goes on without memory
         if os.environ.get("LAMINA_DEBUG"):
@@ -64,7 +65,7 @@ async def _answer(
     verb: HookVerb, form: HookForm, event: Any, address: tuple[str | None, str | None], ids: Mapping[str, str]
 ) -> str:
     session = str(event.get("session_id") or event.get("conversation_id") or "agent")
-    async with AsyncClient(*address, scope=dict(ids), timeout_s=DEADLINE_S, connect_retries=0) as api:
+    async with AsyncClient(*address, scope=dict(ids), connect_retries=0) as api:
         if verb is HookVerb.RECORD:
             if messages := list(turn_of(event)):
                 await api.record(messages, session=session)
