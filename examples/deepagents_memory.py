@@ -1,4 +1,4 @@
-"""A deep agent whose folder /memories/ is in Lamina: `pip install 'lamina[langgraph]' deepagents`.
+"""A deep agent whose folder /memories/ is in Lamina: `pip install 'lamina-memory[langgraph]' deepagents`.
 
 The model is scripted, so that nothing but Lamina is called; put any chat model in its place.
 """

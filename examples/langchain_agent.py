@@ -1,4 +1,4 @@
-"""A LangChain agent that remembers by a middleware: `pip install 'lamina[langchain]'`.
+"""A LangChain agent that remembers by a middleware: `pip install 'lamina-memory[langchain]'`.
 
 It takes LAMINA_URL and LAMINA_API_KEY. The model is scripted, so that nothing but Lamina is called; put any chat model
 in its place.

@@ -1,4 +1,4 @@
-"""A LangGraph agent whose memory outlives its threads: `pip install 'lamina[langgraph]'`.
+"""A LangGraph agent whose memory outlives its threads: `pip install 'lamina-memory[langgraph]'`.
 
 It takes LAMINA_URL and LAMINA_API_KEY. The model is scripted, so that nothing but Lamina is called; put any chat model
 in its place.

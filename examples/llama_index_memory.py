@@ -1,4 +1,4 @@
-"""A LlamaIndex memory whose long-term part is in Lamina: `pip install 'lamina[llama-index]'`.
+"""A LlamaIndex memory whose long-term part is in Lamina: `pip install 'lamina-memory[llama-index]'`.
 
 It takes LAMINA_URL and LAMINA_API_KEY. The model is scripted, so that nothing but Lamina is called; put any model in
 its place.

@@ -30,7 +30,7 @@ from lamina.errors import LaminaError
 from lamina.integrations._clients import Clients
 
 Json = dict[str, Any]
-PAGE = 1000
+PAGE = 200
 MESSAGES_AT_ONCE = 100
 MOST_QUERY_CHARS = 8_000
 # Metadata hold 64 KiB; a longer text stands in the message alone.
@@ -214,12 +214,12 @@ class LaminaChatMessageHistory(BaseChatMessageHistory):
     def _stored(self) -> Iterator[Json]:
         ids = {name: id_ for name, id_ in self._clients.scope.items() if name != "session"}
         path = f"/v1/sessions/{quote(self._session, safe='')}/messages"
-        for offset in range(0, 1_000_000, PAGE):
-            params = {**ids, "limit": PAGE, "offset": offset, "include_compacted": "true"}
-            page = self._clients.plain.send(Call("GET", path, params=params))["messages"]
-            yield from (item for item in page if not item["is_summary"])
-            if len(page) < PAGE:
-                return
+        params = {**ids, "limit": PAGE, "include_compacted": "true"}
+        cursor: Json | None = {}
+        while cursor is not None:
+            answer = self._clients.plain.send(Call("GET", path, params={**params, **cursor}))
+            yield from (item for item in answer["messages"] if not item["is_summary"])
+            cursor = {"cursor": answer["next_cursor"]} if answer["next_cursor"] else None
 
 
 def _question(messages: Sequence[BaseMessage]) -> str:

@@ -228,14 +228,18 @@ class _Operations:
 
     async def _listed(self, prefix: Namespace) -> AsyncIterator[Json]:
         seen = set()
-        for offset in range(0, 1_000_000, PAGE):
-            page = await self._documents(tag=[self._tag(prefix)], limit=PAGE, offset=offset)
-            for document in page:
-                if document["id"] not in seen:  # One that somebody wrote meanwhile comes again.
-                    seen.add(document["id"])
-                    yield document
-            if len(page) < PAGE:
+        cursor: Json = {}
+        while True:
+            answer = await _answer(self._client.documents(tag=[self._tag(prefix)], limit=PAGE, **cursor))
+            new = [document for document in answer["documents"] if document["id"] not in seen]
+            seen |= {document["id"] for document in new}
+            for document in new:
+                yield document
+            following = answer["next_cursor"]
+            if not new or (following is None and not cursor):
                 return
+            # After the last of several pages the first once more: what was written meanwhile has moved there.
+            cursor = {} if following is None else {"cursor": following}
 
     async def _keyed(self, namespace: Namespace, key: str) -> list[Json]:
         return await self._documents(key=self._key(namespace, key))
