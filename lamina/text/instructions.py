@@ -1,5 +1,7 @@
 """Topics of standing instructions: of two about the same, the later one holds."""
 
+from functools import cache
+
 from lamina.text.patterns import regex
 from lamina.text.standing import content_stems, phrases_of
 from lamina.text.words import name_words
@@ -22,7 +24,6 @@ LANGUAGES = _listed(
     """
 )
 """Names of languages, in some of them."""
-_UNSPACED_LANGUAGES = tuple(name for name in LANGUAGES if not name.isascii() and len(name_words(name)) != 1)
 _KINDS = {
     "language": LANGUAGES,
     "length": _listed(
@@ -81,6 +82,11 @@ _OF_ANY = frozenset(
 _KIND_STEMS = {kind: frozenset(name[:5] for name in names) for kind, names in _KINDS.items()}
 
 
+@cache
+def _unspaced_languages() -> tuple[str, ...]:
+    return tuple(name for name in LANGUAGES if not name.isascii() and len(name_words(name)) != 1)
+
+
 def is_ended_by(instruction: str, ending: str) -> bool:
     """Report whether a statement that ends an instruction ends this one: it tells of the same, in whatever language.
 
@@ -98,7 +104,7 @@ def _subjects(text: str) -> frozenset[str]:
     stems = frozenset(content_stems(phrases_of(_ELISION.sub("", text)))) - _OF_ANY - _OF_ENDINGS
     kinds = {kind for kind, own in _KIND_STEMS.items() if not stems.isdisjoint(own)}
     kinds |= {kind for kind, words in _WRITTEN.items() if any(word in text for word in words)}
-    if any(name in text for name in _UNSPACED_LANGUAGES):
+    if any(name in text for name in _unspaced_languages()):
         kinds.add("language")
     others = stems.difference(*_KIND_STEMS.values())
     return frozenset(kinds) or frozenset(stem for stem in others if stem.isascii() or len(stem) > 1)
@@ -116,6 +122,6 @@ def instruction_topic(text: str) -> str:
     for kind, own in _KIND_STEMS.items():
         if stems and stems <= own:
             return kind
-    if any(name in text for name in _UNSPACED_LANGUAGES):
+    if any(name in text for name in _unspaced_languages()):
         return "language"
     return " ".join(sorted(stems)) or " ".join(name_words(text))
