@@ -227,8 +227,11 @@ class Search:
         )
         # Diversity comes last: a hit below the least score must not displace one above it.
         fused = raise_by_time(fuse(rankings, options, self._policy), query.time)
-        ranked = [hit for hit in fused if hit.score >= request.min_score]
         is_of_now = self._is_of_now(request, query)
+        # The order for the present is the same whatever the least score: what is below it leaves afterwards. A reranker
+        # gives scores of another kind.
+        cuts_late = is_of_now and self._second_stage is None
+        ranked = list(fused) if cuts_late else [hit for hit in fused if hit.score >= request.min_score]
         pool = self._second_stage.pool if self._second_stage else 0
         limit = max(request.limit, pool, WINDOW if is_of_now else 0)
         try:
@@ -238,7 +241,7 @@ class Search:
                     if is_of_now:
                         hits = await self._late_rows.with_replacing(hits, query, request.tiers, within=request.limit)
         except (Unavailable, TimeoutError) as error:
-            whole = [hit for hit in ranked if isinstance(hit.memory, Memory)]
+            whole = [hit for hit in ranked if isinstance(hit.memory, Memory) and hit.score >= request.min_score]
             if not whole:
                 raise Unavailable("postgres", describe_error(error)) from error
             return await self._late_rows.hits(whole, query, foreign, limit=request.limit), {ROWS: describe_error(error)}
@@ -246,7 +249,8 @@ class Search:
         hits = order_by_votes(hits)
         if is_of_now:
             as_of = query.filters.as_of is not None
-            hits = order_for_present(hits, query.text, as_of=as_of, limit=request.limit)
+            ordered = order_for_present(hits, query.text, as_of=as_of, limit=request.limit)
+            hits = tuple(hit for hit in ordered if hit.score >= request.min_score) if cuts_late else ordered
         return put_right(hits[: request.limit], query.text), degraded
 
     def _is_of_now(self, request: SearchRequest, query: Query) -> bool:

@@ -125,3 +125,30 @@ async def test_a_past_fact_that_was_put_right_stands_behind_its_correction(appli
         said = [hit for hit in found if hit["tier"] == "sessions"]
         assert [hit["content"] for hit in said][:1] == [right]
         assert [hit["later"] for hit in said if wrong in hit["content"]] == [[right]]
+
+
+TALK = [
+    (1, "The ledger sits on Postgres, so please use skip locked."),
+    (1, "I was about to invent a queue for the ledger."),
+    (3, "Welcome to life after the cutover. The ledger reads and writes against Cockroach now."),
+    (3, "Retry storm this morning, is that ours?"),
+    (5, "May the analytics people read from our replica of the ledger database?"),
+    (7, "Postgres was easier to back up than any other database, I have to say."),
+    (9, "The soup was good today."),
+]
+
+
+async def test_a_least_score_takes_the_last_memories_away_and_changes_no_order(application: Application) -> None:
+    client = application.client()
+    for day, text in TALK:
+        await say(client, text, DAY.format(day=day, minute=0), user="eli", session=f"e-{day}")
+    await application.indexed()
+
+    for question in ("Which database is the ledger on?", "Where does the ledger live now?", "Is the ledger on Postgres?"):
+        fields = {"query": question, "user": "eli", "limit": 10}
+        every = (await client.post("/v1/search", json=fields)).json()["results"]
+        for place in (2, 3, 4):
+            least = {"min_score": every[place]["score"]}
+            left = (await client.post("/v1/search", json={**fields, **least})).json()["results"]
+            assert [hit["id"] for hit in left] == [hit["id"] for hit in every][: len(left)]
+            assert len(left) > place
