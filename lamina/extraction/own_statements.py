@@ -241,7 +241,20 @@ _JAPANESE = _rules(
     now=r"(?:(?:今|現在|最近|先月|先週|去年|昨年|今年|昨日|今日|すでに|[0-9０-９一二三四五六七八九十]{1,2}月)(?:は|から|に)?[、,]?|もう|また|とうとう)*+",
     end=r"(?=[。！!、]|$)",
 )
-_OF_ANY = (*_ENGLISH, *_GERMAN, *_SPANISH, *_FRENCH)
+# A sentence without one of these words is in none of the rules of its language.
+_WESTERN = (
+    (regex.compile(r"\b(?:i|my)\b", regex.IGNORECASE), _ENGLISH),
+    (regex.compile(r"\b(?:ich|meine?)\b", regex.IGNORECASE), _GERMAN),
+    (
+        regex.compile(
+            r"\b(?:me|mi|vivo|resido|trabajo|empecé|comencé|he|dejé|estoy|uso|utilizo|cambié|conduzco|manejo|estudio|"
+            r"tengo|peso|soy)\b",
+            regex.IGNORECASE,
+        ),
+        _SPANISH,
+    ),
+    (regex.compile(r"\b(?:je|nous|mon|ma|j)\b", regex.IGNORECASE), _FRENCH),
+)
 _EASTERN = (*_CHINESE, *_JAPANESE)
 _IS_EASTERN = regex.compile(r"[\p{Han}\p{Hiragana}\p{Katakana}]")
 _EASTERN_CLAUSE = regex.compile(r"[。！!\n，,；;、]\s*")
@@ -306,8 +319,13 @@ def own_statements(sentence: Statement) -> Iterator[OwnStatement]:
 
 def _of_part(text: str, start: int, end: int) -> Iterator[OwnStatement]:
     is_eastern = _IS_EASTERN.search(text, start) is not None
+    rules = (
+        _EASTERN if is_eastern else tuple(rule for words, of in _WESTERN if words.search(text, start) for rule in of)
+    )
+    if not rules:
+        return
     for place in _places(text, start, end, is_eastern=is_eastern):
-        for rule in _EASTERN if is_eastern else _OF_ANY:
+        for rule in rules:
             found = tuple(_read(rule, match)) if (match := rule.pattern.match(text, place)) else ()
             if found:
                 yield from found

@@ -2,7 +2,8 @@
 
 import regex
 
-_VALUE = r"[\p{L}\p{N}][\p{L}\p{M}\p{N}.:/'’-]*+(?-i: \p{Lu}[\p{L}\p{N}'’-]*+)?+"
+# From the start of a word alone: from each of its letters the work would be quadratic.
+_VALUE = r"(?<![\p{L}\p{M}\p{N}.:/'’-])[\p{L}\p{N}][\p{L}\p{M}\p{N}.:/'’-]*+(?-i: \p{Lu}[\p{L}\p{N}'’-]*+)?+"
 _EAST = r"[\p{Han}\p{Katakana}ーA-Za-z0-9]{1,16}"
 _LEAD = r"(?:(?:in|on|at|the|a|an|im|am|in der|den|dem|der|die|das|en|el|la|los|à|au|le|les|de|il|nel) )?"
 _PATTERNS = tuple(
