@@ -16,7 +16,7 @@ async def main() -> None:
     async with memory.memory.client() as client:
         await client.add("The Marlin gets berth seven.")
     asked = [{"role": "user", "content": "Which berth does the Marlin have?"}]
-    answer = await litellm.acompletion("gpt-5", asked, mock_response="Berth seven.", user="ann")
+    answer = await litellm.acompletion(model="gpt-5", messages=asked, mock_response="Berth seven.", user="ann")
     print(answer.choices[0].message.content)
     told = await memory.async_pre_call_deployment_hook({"messages": asked, "user": "ann"}, "acompletion")
     print(told["messages"][0]["content"])

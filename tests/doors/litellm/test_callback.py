@@ -99,7 +99,7 @@ async def messages(memory: LaminaMemory, session: str, least: int = 2, **ids: st
 async def ask(*said: Any, **fields: Any) -> Any:
     named = {f"lamina_{name}": fields.pop(name) for name in ("session", "record", "user") if name in fields}
     items = [{"role": "user", "content": text} if isinstance(text, str) else text for text in said]
-    return await litellm.acompletion("openai/small", items, metadata=named, **fields)
+    return await litellm.acompletion(model="openai/small", messages=items, metadata=named, **fields)
 
 
 def blocks(body: dict[str, Any], member: str = "messages") -> list[str]:
@@ -140,7 +140,7 @@ async def test_responses_are_told_and_recorded_too(memory: LaminaMemory, asked: 
     async with memory.memory.client() as client:
         await client.add(BERTH)
 
-    await litellm.aresponses(QUESTION, "openai/small", litellm_metadata={"lamina_session": "s"}, user="ann")
+    await litellm.aresponses(input=QUESTION, model="openai/small", litellm_metadata={"lamina_session": "s"}, user="ann")
 
     assert len(blocks(asked[0], "input")) == 1
     async with memory.memory.client({"user": "ann"}) as client, asyncio.timeout(PATIENCE_S):
