@@ -250,7 +250,7 @@ def test_a_field_that_only_a_newer_service_has_does_no_harm() -> None:
 
 
 def test_a_list_that_is_empty_or_away_ends() -> None:
-    empty = (200, "application/json", b'{"notes": []}')
+    empty = (200, "application/json", b'{"notes": [], "next_cursor": null}')
 
     with proxy(empty) as server, Lamina(url_of(server), "k") as client:
         assert list(client.notes.each()) == []
