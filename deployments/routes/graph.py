@@ -12,12 +12,14 @@ from deployments.guard import allow
 from deployments.json_bodies import JsonRoute
 from deployments.rendering import step_out
 from deployments.routes.dependencies import ScopeDep, WriteKeyDep
+from deployments.routes.paging import Listing, paged
 from deployments.search_request import sent_of
 from deployments.services import PrincipalDep, ServicesDep
 from lamina.api.fields import Id, Moment, Tags
 from lamina.api.graph import (
     EdgesIn,
     EntitiesIn,
+    EntitiesOut,
     EntityOut,
     NamesakeOut,
     NeighbourOut,
@@ -49,6 +51,22 @@ async def put_entities(
     entities = [item.entity() for item in body.entities]
     stated = await services.graph_recorder.put_entities(scope, entities, once, witness=principal.witness(scope.agent))
     return PutNodesOut(results=[PutNodeOut.from_attributes(item) for item in stated.results])
+
+
+@router.get("/entities")
+@allow(Access(Verb.READ, MEMORIES))
+async def list_entities(
+    services: ServicesDep,
+    principal: PrincipalDep,
+    ids: ScopeDep,
+    listing: Annotated[Listing, paged(UUID)],
+    kind: Annotated[Id | None, Query(alias="type", description="Only entities of this type.")] = None,
+) -> EntitiesOut:
+    """List the entities of a namespace that the user may know of, the one that was made last first."""
+    found = await services.explorer.entities(ids.scope(principal.tenant), listing.page, kind)
+    entities, following = listing.cut(found, lambda one: (one.id,))
+    shown = [EntityOut.from_attributes(one, one.entity) for one in entities]
+    return EntitiesOut(entities=shown, next_cursor=following)
 
 
 @router.post("/edges", openapi_extra=body_of(mib=8))

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from pydantic import BaseModel, Field
 
-from lamina.api.fields import ABSENT, Count, Flag, Fraction, Id, Moment, Output, SourceName, Strict
+from lamina.api.fields import ABSENT, Count, Flag, Fraction, Id, Moment, Output, PageOut, SourceName, Strict
 from lamina.api.scope import ScopeIn
 from lamina.core.memories import MAX_ALIASES, MAX_ENTITIES, Edge, Entity, as_utc
 from lamina.core.queries import MAX_DEPTH, MAX_LIMIT
@@ -79,6 +79,12 @@ class EntityOut(Output):
     mentions: int = Field(description="How many memories mention it that you may see.")
     first_seen_at: datetime = Field(description="When it was first mentioned, UTC.")
     last_seen_at: datetime = Field(description="When it was last mentioned, UTC; right to a minute.")
+
+
+class EntitiesOut(PageOut):
+    """Entities of a place."""
+
+    entities: list[EntityOut] = Field(description="The one that was made last first.")
 
 
 class NeighbourOut(Output):

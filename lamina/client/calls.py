@@ -299,6 +299,51 @@ class Calls(ABC):
         """Delete a document; with `if_version` only in that version (`DELETE /v1/documents/{id}`)."""
         return Call("DELETE", f"/v1/documents/{segment(id_)}", headers=_if_version(if_version))
 
+    @route
+    def memory(self, /, id_: UUID | str) -> "Call[models.MemoryOut]":
+        """Return a memory of any kind by the id that a search returned (`GET /v1/memories/{id}`)."""
+        return self._get(f"/v1/memories/{segment(id_)}")
+
+    @route
+    def change_memory(self, /, id_: UUID | str, **fields: Any) -> "Call[models.MemoryOut]":
+        """Change fields of a memory, those of its kind (`PATCH /v1/memories/{id}`)."""
+        return Call("PATCH", f"/v1/memories/{segment(id_)}", fields)
+
+    @route
+    def delete_memory(self, /, id_: UUID | str) -> "Call[models.ForgottenOut]":
+        """Delete a memory of any kind (`DELETE /v1/memories/{id}`)."""
+        return Call("DELETE", f"/v1/memories/{segment(id_)}")
+
+    @listing
+    def workspaces(self, /, **page: Any) -> "ListCall[models.WorkspacesOut, models.WorkspaceOut]":
+        """List the workspaces with what is in them (`GET /v1/workspaces`)."""
+        return self._list("workspaces", "/v1/workspaces", page)
+
+    @listing
+    def namespaces(self, /, **fields: Any) -> "ListCall[models.NamespacesOut, models.NamespaceOut]":
+        """List the namespaces of a workspace (`GET /v1/namespaces`)."""
+        return self._list("namespaces", "/v1/namespaces", {**self._ids("workspace"), **fields})
+
+    @listing
+    def sessions(self, /, **fields: Any) -> "ListCall[models.SessionsOut, models.SessionOut]":
+        """List the sessions of a namespace (`GET /v1/sessions`)."""
+        return self._list("sessions", "/v1/sessions", self._in_query(fields))
+
+    @listing
+    def users(self, /, **fields: Any) -> "ListCall[models.UsersOut, models.UserOut]":
+        """List the users of a namespace (`GET /v1/users`)."""
+        return self._list("users", "/v1/users", {**self._ids("workspace", "namespace"), **fields})
+
+    @listing
+    def agents(self, /, **fields: Any) -> "ListCall[models.AgentsOut, models.AgentOut]":
+        """List the agents of a namespace (`GET /v1/agents`)."""
+        return self._list("agents", "/v1/agents", {**self._ids("workspace", "namespace"), **fields})
+
+    @listing
+    def entities(self, /, **fields: Any) -> "ListCall[models.EntitiesOut, models.EntityOut]":
+        """List the entities of a namespace (`GET /v1/graph/entities`)."""
+        return self._list("entities", "/v1/graph/entities", self._in_query(fields))
+
     @listing
     def notes(self, /, **fields: Any) -> "ListCall[models.NotesOut, models.NoteOut]":
         """List the notes of a scope, the latest event first (`GET /v1/notes`)."""

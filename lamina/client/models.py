@@ -5,15 +5,28 @@ from lamina.api.audits import AuditOut
 from lamina.api.batches import BatchOut
 from lamina.api.bulk import BulkOut
 from lamina.api.caches import CacheHealthOut, CacheStatsOut, ClearedOut, ExpiredOut
+from lamina.api.directories import (
+    AgentOut,
+    AgentsOut,
+    NamespaceOut,
+    NamespacesOut,
+    SessionOut,
+    SessionsOut,
+    UserOut,
+    UsersOut,
+    WorkspaceOut,
+    WorkspacesOut,
+)
 from lamina.api.documents import DocumentOut, DocumentsOut, PassageOut, PassagesOut, PutDocumentOut, PutDocumentsOut
 from lamina.api.events import EventOut, EventsOut
 from lamina.api.facts import FactOut, FactsOut, StatedFactOut
 from lamina.api.feedback import FeedbackOut
 from lamina.api.files import FileOut, FilesOut
-from lamina.api.graph import NeighboursOut, PutNodesOut, TraverseOut
+from lamina.api.graph import EntitiesOut, EntityOut, NeighboursOut, PutNodesOut, TraverseOut
 from lamina.api.health import AliveOut, ReadyOut
 from lamina.api.jobs import RunOut, RunsOut, ScheduleOut
 from lamina.api.keys import KeyOut, KeysOut, SecretOut
+from lamina.api.memories import ForgottenOut, MemoryOut
 from lamina.api.memory_profiles import MemoryProfileOut
 from lamina.api.notes import NoteOut, NotesOut, NoteVersionsOut, PutResult
 from lamina.api.operations import OperationOut, OperationsOut
@@ -43,8 +56,10 @@ from lamina.api.webhooks import DeadLetterOut, DeadLettersOut, RetryOut, Webhook
 from lamina.api.workspaces import WorkspaceSettingsOut
 
 __all__ = [
+    "AgentOut",
     "AgentTurnOut",
     "AgentTurnsOut",
+    "AgentsOut",
     "AliveOut",
     "ArchivedNoteOut",
     "ArchivedNotesOut",
@@ -60,6 +75,8 @@ __all__ = [
     "DiscardedOut",
     "DocumentOut",
     "DocumentsOut",
+    "EntitiesOut",
+    "EntityOut",
     "ErasureOut",
     "ErasuresOut",
     "EventOut",
@@ -71,13 +88,17 @@ __all__ = [
     "FileOut",
     "FilesOut",
     "ForecastOut",
+    "ForgottenOut",
     "HistoryOut",
     "KeyOut",
     "KeyQuotasOut",
     "KeysOut",
     "LookupOut",
     "MatchesOut",
+    "MemoryOut",
     "MemoryProfileOut",
+    "NamespaceOut",
+    "NamespacesOut",
     "NeighboursOut",
     "NoteOut",
     "NoteVersionsOut",
@@ -115,6 +136,8 @@ __all__ = [
     "SearchOut",
     "SecretOut",
     "SessionMessageOut",
+    "SessionOut",
+    "SessionsOut",
     "ShareOut",
     "SharesOut",
     "StatedFactOut",
@@ -124,8 +147,12 @@ __all__ = [
     "TurnOut",
     "UsageOut",
     "UsageSumsOut",
+    "UserOut",
+    "UsersOut",
     "WebhookOut",
     "WebhookSecretOut",
     "WebhooksOut",
+    "WorkspaceOut",
     "WorkspaceSettingsOut",
+    "WorkspacesOut",
 ]

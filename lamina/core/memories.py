@@ -54,6 +54,18 @@ class Category(StrEnum):
     INSIGHT = "insight"
 
 
+class MemoryKind(StrEnum):
+    """Kind of a memory that a search returns."""
+
+    NOTE = "note"
+    MESSAGE = "message"
+    DOCUMENT = "document"
+    PASSAGE = "passage"
+    PROCEDURE = "procedure"
+    ENTITY = "entity"
+    FACT = "fact"
+
+
 class Role(StrEnum):
     """Who speaks in a message, as chat models name it."""
 

@@ -182,6 +182,18 @@ class Explorer:
         ids = await self._ids(scope, StartNodes((subject,)))
         return await self._reader.timed_facts(scope, ids, relation=relation, as_of=as_of, page=page)
 
+    async def entities(self, scope: Scope, page: Page, type_: str | None = None) -> list[StoredEntity]:
+        """Return the entities, of a type or all, that the scope's user may know of; the one made last first."""
+        return await self._reader.page(scope, page, type_)
+
+    async def entity(self, scope: Scope, id_: UUID) -> StoredEntity | None:
+        """Return one entity of a place, if the scope's user may know of it."""
+        return (await self._reader.entities(scope, _ALL, [id_])).get(id_)
+
+    async def fact(self, scope: Scope, id_: UUID) -> TimedFact | None:
+        """Return one fact of a place, if the scope's user may see it."""
+        return await self._reader.timed_fact(scope, id_)
+
     async def hints(self, scope: Scope, filters: Filters, ids: Sequence[UUID]) -> Mapping[UUID, list[str]]:
         """Return the surest facts about the entities that each memory names; memories without any are missing.
 

@@ -50,6 +50,7 @@ from lamina.settings.search import SearchSettings
 from lamina.stores.postgres.agent_turns import AgentTurns
 from lamina.stores.postgres.builds import Builds
 from lamina.stores.postgres.connection import Pool
+from lamina.stores.postgres.directory import Directory
 from lamina.stores.postgres.documents import Documents
 from lamina.stores.postgres.feedback import FeedbackTable
 from lamina.stores.postgres.files import Files
@@ -350,6 +351,7 @@ class Reads:
     memory_profiles: MemoryProfiles
     agent_turns: AgentTurns
     workspaces: WorkspaceSettingsStore
+    directory: Directory
 
 
 def build_reads(settings: Settings, pool: Pool) -> Reads:
@@ -365,4 +367,5 @@ def build_reads(settings: Settings, pool: Pool) -> Reads:
         MemoryProfiles(pool),
         AgentTurns(pool),
         WorkspaceSettingsStore(pool),
+        Directory(pool),
     )

@@ -41,6 +41,7 @@ INSERTS = {
     "SELECT %(of)s, count(*) + 1, %(id)s, 1, 'away' FROM webhook_dead_letters",
 }
 DELETES = {
+    "/v1/agents": "DELETE FROM notes WHERE tenant = %(tenant)s AND agent_id = %(agent)s",
     "/v1/archive/notes": "DELETE FROM archived_notes WHERE id = %(id)s",
     "/v1/documents/{id}/passages": "DELETE FROM passages WHERE id = %(id)s",
     "/v1/erasures": "DELETE FROM erasures WHERE id = %(id)s",
@@ -48,12 +49,16 @@ DELETES = {
     "/v1/jobs": "DELETE FROM job_runs WHERE id = %(id)s",
     "/v1/keys": "DELETE FROM api_keys WHERE id = %(id)s",
     "/v1/operations": "DELETE FROM operations WHERE id = %(id)s",
+    "/v1/namespaces": "DELETE FROM epochs WHERE tenant = %(tenant)s AND namespace = %(namespace)s",
     "/v1/procedures/{id}/evidence": "DELETE FROM agent_turns WHERE id = %(id)s",
     "/v1/procedures/{id}/outcomes": "DELETE FROM procedure_outcomes WHERE id = %(id)s",
     "/v1/profile/versions": "DELETE FROM profile_versions WHERE tenant = %(tenant)s AND version = %(version)s",
+    "/v1/sessions": "DELETE FROM sessions WHERE tenant = %(tenant)s AND session_id = %(session)s",
     "/v1/shares": "DELETE FROM shares WHERE id = %(id)s",
     "/v1/trash": "DELETE FROM trash WHERE id = %(id)s",
     "/v1/turns": "DELETE FROM agent_turns WHERE id = %(id)s",
+    "/v1/users": "DELETE FROM profiles WHERE tenant = %(tenant)s AND user_id = %(user)s",
+    "/v1/workspaces": "DELETE FROM epochs WHERE tenant = %(tenant)s AND workspace = %(workspace)s",
     "/v1/webhooks/{id}/dead-letters": "DELETE FROM webhook_dead_letters WHERE event_id = %(event)s",
 }
 
@@ -115,19 +120,25 @@ class Stage:
             note = await self.send("POST", "/v1/notes", {"content": f"note {n}"})
             await self.send("DELETE", f"/v1/notes/{note['id']}")
         calls = {
+            "/v1/agents": ("POST", "/v1/notes", {"content": f"note {n}", "agent": f"agent {n}"}),
             "/v1/documents": ("POST", "/v1/documents", {"content": f"document {n}"}),
             "/v1/facts": ("POST", "/v1/facts", edge),
+            "/v1/graph/entities": ("POST", "/v1/graph/entities", {"entities": [{"name": f"Entity {n}"}]}),
             "/v1/keys": ("POST", "/v1/keys", {"name": f"key {n}", "role": "reader"}),
+            "/v1/namespaces": ("POST", "/v1/notes", {"content": "a note", "namespace": f"part {n}"}),
             "/v1/notes": ("POST", "/v1/notes", {"content": f"note {n}"}),
             "/v1/procedures": ("POST", "/v1/procedures", {"trigger": f"fog {n}", "action": "sound the horn"}),
             "/v1/procedures/learnt": ("POST", "/v1/procedures", {"trigger": f"fog {n}", "action": "sound the horn"}),
             "/v1/procedures/{id}/evidence": ("POST", "/v1/turns", turn),
             "/v1/procedures/{id}/outcomes": ("POST", f"/v1/procedures/{self.of}/outcomes", {"succeeded": True}),
             "/v1/profile/versions": ("PATCH", "/v1/profile", {"user": "ann", "patch": {"number": n}}),
+            "/v1/sessions": ("POST", "/v1/turns", {**turn, "session": f"session {n}"}),
             "/v1/sessions/{session}/messages": ("POST", "/v1/turns", turn),
             "/v1/shares": ("POST", "/v1/shares", {"to_workspace": f"other {n}", "segment": "notes"}),
             "/v1/turns": ("POST", "/v1/turns", turn),
+            "/v1/users": ("PATCH", "/v1/profile", {"user": f"user {n}", "patch": {"number": n}}),
             "/v1/webhooks": ("POST", "/v1/webhooks", {"url": f"https://example.com/{n}"}),
+            "/v1/workspaces": ("POST", "/v1/notes", {"content": "a note", "workspace": f"project {n}"}),
             "/v1/workspaces/{workspace}/files": (
                 "PUT",
                 f"/v1/workspaces/default/files/{n}.md",
@@ -164,7 +175,7 @@ def entries(answer: httpx.Response) -> list[dict[str, Any]]:
 
 
 def names(found: list[dict[str, Any]]) -> list[str]:
-    keys = ("id", "path", "event", "version", "name")
+    keys = ("id", "path", "event", "version", "session", "user", "agent", "namespace", "workspace")
     return [str(next(entry[key] for key in keys if key in entry)) for entry in found]
 
 

@@ -75,8 +75,8 @@ async def list_resources(api: AsyncClient, cursor: str | None) -> tuple[list[Jso
     Raises:
         InvalidInput: For a cursor that is none of ours.
     """
-    kind, _, following = (cursor or f"{LISTED[0]}:").partition(":")
-    if kind not in LISTED:
+    kind, colon, following = (cursor or LISTED[0]).partition(":")
+    if kind not in LISTED or (colon and not following):
         raise InvalidInput("cursor", "is none that a list returned; begin without one")
     page = KINDS[kind].page
     assert page is not None  # noqa: S101 - of those that are listed
@@ -85,7 +85,7 @@ async def list_resources(api: AsyncClient, cursor: str | None) -> tuple[list[Jso
     if found["next_cursor"] is not None:
         return listed, f"{kind}:{found['next_cursor']}"
     rest = LISTED[LISTED.index(kind) + 1 :]
-    return listed, f"{rest[0]}:" if rest else None
+    return listed, rest[0] if rest else None
 
 
 def _listed(kind: str, item: Json) -> Json:

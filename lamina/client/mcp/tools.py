@@ -1,6 +1,5 @@
 """The tools that a model is given: their arguments, and the calls of the API that they make."""
 
-from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, ClassVar
 from uuid import UUID
 
@@ -13,7 +12,7 @@ from lamina.core.memories import Category
 from lamina.core.principals import Verb
 from lamina.core.queries import MAX_LIMIT
 from lamina.core.tiers import TierName
-from lamina.errors import InvalidInput, NotFound, OutsideBounds
+from lamina.errors import InvalidInput
 from lamina.text.hygiene import shorten
 
 Json = dict[str, Any]
@@ -130,9 +129,9 @@ class Context(ScopedTool):
 
 
 class Read(Tool):
-    """Return one memory whole: a note, a document or a procedure, by the id that a search returned.
+    """Return one memory whole, by the id that a search returned.
 
-    Of a passage, give the id under `document`. Messages and facts are whole in the results of a search.
+    A document is long: of a passage, read the passage first; the id under `document` reads the whole.
     """
 
     name = "read"
@@ -142,8 +141,9 @@ class Read(Tool):
     id: UUID = Field(description="Its id.")
 
     async def call(self, api: AsyncClient) -> Json:
-        """Read a note, a document or a procedure."""
-        return brief(await first_found(self.id, (api.note, api.document, api.procedure)), leave_out=frozenset())
+        """Read a memory of any kind."""
+        found = await api.memory(self.id)
+        return brief(found[found["kind"]], leave_out=frozenset())
 
 
 class Update(Tool):
@@ -164,11 +164,12 @@ class Update(Tool):
     importance: Fraction = Field(ABSENT, description="New importance, 0 to 1.")
 
     async def call(self, api: AsyncClient) -> Json:
-        """Change a note."""
+        """Change a memory."""
         changes = self.given("id")
         if not changes:
             raise InvalidInput("content", "is missing; give what is to change: content, category, tags or importance")
-        return brief(await api.change(self.id, **changes))
+        found = await api.change_memory(self.id, **changes)
+        return brief(found[found["kind"]])
 
 
 class Forget(Tool):
@@ -183,20 +184,11 @@ class Forget(Tool):
     verb = Verb.DELETE
     is_destructive = True
 
-    id: UUID = Field(description="Its id, as a search returned it; of a passage, that of its document.")
+    id: UUID = Field(description="Its id, as a search returned it.")
 
     async def call(self, api: AsyncClient) -> Json:
         """Delete the memory with the id."""
-        deletes = (
-            api.delete,
-            api.delete_message,
-            api.delete_document,
-            api.delete_procedure,
-            api.retract_edge,
-            api.delete_entity,
-        )
-        await first_found(self.id, deletes)
-        return {"id": str(self.id), "forgotten": True}
+        return {**await api.delete_memory(self.id), "forgotten": True}
 
 
 class Profile(ScopedTool):
@@ -364,24 +356,6 @@ def read_call(tool: type[Tool], arguments: Json) -> Tool:
         known = ", ".join(field.alias or name for name, field in tool.model_fields.items())
         reason = f"{shorten(first[1], 200)}{more}; {tool.name} takes {known}"
         raise InvalidInput(shorten(first[0], 80), reason) from error
-
-
-async def first_found(id_: UUID, calls: Sequence[Callable[[UUID], Coroutine[Any, Any, Any]]]) -> Any:
-    """Return the answer of the first call that knows the id.
-
-    Raises:
-        OutsideBounds: If it belongs to something that this key may not reach in this way.
-        NotFound: If none knows it.
-    """
-    refused: OutsideBounds | None = None
-    for call in calls:
-        try:
-            return await call(id_)
-        except NotFound:
-            continue
-        except OutsideBounds as error:
-            refused = refused or error
-    raise refused or NotFound("memory", str(id_), "search for it and use the id of a result")
 
 
 def brief(result: Json, leave_out: frozenset[str] = _LEFT_OUT) -> Json:

@@ -353,6 +353,18 @@ class Documents:
             cursor = await connection.execute(QUERIES["list_passages"], parameters)
             return [_passage(row) async for row in cursor]
 
+    async def passage(self, tenant: str, id_: UUID) -> StoredPassage:
+        """Return one passage.
+
+        Raises:
+            NotFound: If the tenant has no such passage.
+        """
+        async with connect(self._pool) as connection:
+            row = await (await connection.execute(QUERIES["get_passage"], {"id": id_, "tenant": tenant})).fetchone()
+        if row is None:
+            raise NotFound("passage", str(id_))
+        return _passage(row)
+
     async def fetch(self, query: Query, places: Sequence[Place]) -> Visible:
         """Return the passages at these (id, chunk) places that exist and that the query may see."""
         if not places:

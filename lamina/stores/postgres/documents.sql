@@ -107,6 +107,12 @@ WHERE d.id = %(id)s AND d.tenant = %(tenant)s AND p.position > coalesce(%(after_
 ORDER BY p.position
 LIMIT %(limit)s OFFSET %(offset)s
 
+-- name: get_passage
+SELECT p.id, p.position, p.content, p.text_start, p.text_end, p.heading, p.page
+FROM passages p
+JOIN documents d ON d.id = p.document_id
+WHERE p.id = %(id)s AND d.tenant = %(tenant)s
+
 -- name: fetch_documents
 -- Places of an index that the query may see, with the text of the first of them.
 SELECT p.id, d.event_at, d.user_id, wanted.chunk,

@@ -2,15 +2,15 @@
 -- The outbox's sequence may have moved on by other rows: then an answer is cached a moment later, never too early.
 -- It is read before the row is locked, so it must not go back behind the value of a commit meanwhile. A teaching
 -- write shares a lock on the workspace until its end; the first response of an agent takes it alone.
-INSERT INTO epochs AS e (tenant, workspace, namespace, outbox_seq, taught_at)
+INSERT INTO epochs AS e (tenant, workspace, namespace, outbox_seq, taught_at, written_at)
 SELECT %(tenant)s, %(workspace)s, %(namespace)s, (SELECT last_value FROM outbox_seq_seq),
-       CASE WHEN %(teaches)s THEN clock_timestamp() END
+       CASE WHEN %(teaches)s THEN clock_timestamp() END, clock_timestamp()
 WHERE CASE WHEN %(teaches)s
       THEN pg_advisory_xact_lock_shared(hashtextextended(%(tenant)s, hashtextextended(%(workspace)s, 1)))::text = ''
       ELSE true END
 ON CONFLICT (tenant, workspace, namespace) DO UPDATE
 SET epoch = e.epoch + 1, outbox_seq = greatest(e.outbox_seq, excluded.outbox_seq),
-    taught_at = CASE WHEN %(teaches)s THEN clock_timestamp() ELSE e.taught_at END
+    taught_at = CASE WHEN %(teaches)s THEN clock_timestamp() ELSE e.taught_at END, written_at = excluded.written_at
 RETURNING epoch
 
 -- name: read_epoch

@@ -46,6 +46,17 @@ EDGE_COLUMNS: Columns = {
 }
 EdgeKey = tuple[UUID, str, UUID]
 
+_FIND_FACT = QUERIES["list_facts"].replace(b"/*chosen*/ e.from_id", b"e.id")
+_LIST_ENTITIES = (
+    QUERIES["read_entities"]
+    .replace(
+        b"/*chosen*/ n.id = ANY(%(ids)s)",
+        b"n.id < coalesce(%(after_id)s::uuid, 'ffffffff-ffff-ffff-ffff-ffffffffffff')"
+        b" AND (%(type)s::text IS NULL OR n.type = %(type)s)",
+    )
+    .replace(b"ORDER BY n.id", b"ORDER BY n.id DESC LIMIT %(limit)s")
+)
+
 
 @dataclass(frozen=True, slots=True)
 class StoredEntity:
@@ -218,6 +229,12 @@ class KnowledgeReader:
         rows = await self._rows(QUERIES["read_entities"], scope, filters, ENTITY_COLUMNS, {"ids": list(ids)})
         return {row["id"]: _entity(row) for row in rows}
 
+    async def page(self, scope: Scope, page: Page, type_: str | None) -> list[StoredEntity]:
+        """Return the entities, of a type or all, that the scope's user may know of; the one made last first."""
+        chosen = {"type": type_, **page.parameters("id")}
+        rows = await self._rows(_LIST_ENTITIES, scope, Filters(min_confidence=0.0), ENTITY_COLUMNS, chosen)
+        return [_entity(row) for row in rows]
+
     async def reached(
         self,
         query: Query,
@@ -251,6 +268,13 @@ class KnowledgeReader:
         parameters = {**scope_parameters(scope), **chosen, "least_strength": LEAST_STRENGTH}
         rows = await read_rows(self._pool, QUERIES["list_facts"], parameters, by_key=True)
         return tuple(TimedFact(**row) for row in rows)
+
+    async def timed_fact(self, scope: Scope, id_: UUID) -> TimedFact | None:
+        """Return one edge of a place with the time in which it holds, if the scope's user may see it."""
+        chosen = {"ids": [id_], "relation": None, "as_of": None, **Page(1).parameters("time", "id")}
+        parameters = {**scope_parameters(scope), **chosen, "least_strength": 0.0}
+        rows = await read_rows(self._pool, _FIND_FACT, parameters)
+        return TimedFact(**rows[0]) if rows else None
 
     async def named_in(self, scope: Scope, memories: Sequence[UUID]) -> dict[UUID, list[UUID]]:
         """Return the entities that each memory names, the rarest first."""

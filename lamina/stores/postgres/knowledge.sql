@@ -128,7 +128,7 @@ CROSS JOIN LATERAL (
                 AND (NOT %(shared_only)s OR teller.user_id IS NULL))
         END AS until
 ) told
-WHERE n.id = ANY(%(ids)s)
+WHERE /*chosen*/ n.id = ANY(%(ids)s)
   AND n.tenant = %(tenant)s AND n.workspace = %(workspace)s AND n.namespace = %(namespace)s
   AND told.until IS NOT NULL
   AND /*filters*/ true
@@ -223,7 +223,7 @@ CROSS JOIN LATERAL (
 ) held
 JOIN entities s ON s.id = e.from_id
 JOIN entities o ON o.id = e.to_id
-WHERE e.from_id = ANY(%(ids)s) AND (%(relation)s::text IS NULL OR e.type = %(relation)s)
+WHERE /*chosen*/ e.from_id = ANY(%(ids)s) AND (%(relation)s::text IS NULL OR e.type = %(relation)s)
   AND e.tenant = %(tenant)s AND e.workspace = %(workspace)s AND e.namespace = %(namespace)s
   AND e.strength * e.standing >= %(least_strength)s
   AND (%(as_of)s::timestamptz IS NULL

@@ -23,7 +23,7 @@ from lamina.errors import NotFound
 from lamina.policies.ranking.present_order import asks_for_state
 from lamina.policies.ranking.scores import similarity_score, widening
 from lamina.stores.index.ports import FoundMessages, Visible
-from lamina.stores.postgres.connection import Connection, Pool, connect, read_tuples, scope_parameters
+from lamina.stores.postgres.connection import Connection, Pool, connect, read_rows, read_tuples, scope_parameters
 from lamina.stores.postgres.filters import Columns, apply_filters, place_parameters, query_parameters
 from lamina.stores.postgres.large_scopes import LargeScopes
 from lamina.stores.postgres.note_rows import chunk_texts
@@ -205,6 +205,17 @@ class Messages:
         async with connect(self._pool) as connection:
             cursor = await connection.execute(QUERIES["list_messages"], parameters)
             return [_session_message(row) async for row in cursor]
+
+    async def get(self, tenant: str, id_: UUID) -> SessionMessage:
+        """Return one message.
+
+        Raises:
+            NotFound: If the tenant has no such message.
+        """
+        rows = await read_rows(self._pool, QUERIES["get_message"], {"id": id_, "tenant": tenant})
+        if not rows:
+            raise NotFound("message", str(id_))
+        return _session_message(rows[0])
 
 
 class MessagesAround:

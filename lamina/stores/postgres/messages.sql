@@ -67,6 +67,12 @@ FROM (
 ORDER BY position, is_summary, id
 LIMIT %(limit)s OFFSET %(offset)s
 
+-- name: get_message
+SELECT id, session_id, user_id, agent_id, position, role, name, ref, content, metadata, occurred_at, is_summary,
+       compacted_into
+FROM messages
+WHERE id = %(id)s AND tenant = %(tenant)s
+
 -- name: search_messages
 -- What both sources of the tier find, and the places of that and of the messages around it: rows of the nearest chunks,
 -- with their cosine; those of the places of an index, with the text of the first of them; and one row with places and

@@ -1,13 +1,16 @@
 """Whose stored things are, by their ids: asked for keys that are bound to a part of a tenant."""
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 from uuid import UUID
 
 from lamina.core.documents import Document
+from lamina.core.memories import MemoryKind
 from lamina.core.principals import Owner
 from lamina.core.scope import Scope
-from lamina.stores.postgres.connection import Pool, connect, scope_parameters
+from lamina.errors import NotFound
+from lamina.stores.postgres.connection import Pool, connect, read_rows, scope_parameters
 from lamina.stores.postgres.queries import load_queries
 from lamina.text.hygiene import composed
 
@@ -29,8 +32,8 @@ class OwnedKind(StrEnum):
     ERASURE = "erasure"
     WEBHOOK = "webhook"
     DISCARDED = "deleted memory"
-    OPERATION = "operation"
     MEMORY = "memory"
+    OPERATION = "operation"
 
 
 _FIND = {
@@ -46,9 +49,26 @@ _FIND = {
     OwnedKind.ERASURE: QUERIES["find_erasure_owners"],
     OwnedKind.WEBHOOK: QUERIES["find_webhook_owners"],
     OwnedKind.DISCARDED: QUERIES["find_discarded_owners"],
-    OwnedKind.OPERATION: QUERIES["find_operation_owners"],
     OwnedKind.MEMORY: QUERIES["find_memory_owners"],
+    OwnedKind.OPERATION: QUERIES["find_operation_owners"],
 }
+
+
+@dataclass(frozen=True, slots=True)
+class FoundMemory:
+    """A memory by its id.
+
+    Args:
+        whole_id: Id of the memory of which it is a part: of a passage, its document; else its own.
+        scope: The workspace and namespace that it lies in.
+        path: Of a file, or of the file that a passage is of.
+    """
+
+    kind: MemoryKind
+    id: UUID
+    whole_id: UUID
+    scope: Scope
+    path: str | None
 
 
 class Owners:
@@ -78,6 +98,19 @@ class Owners:
                 row["id"]: Owner(row["id"], row["workspace"], row["namespace"], row["user_id"], row["agent_id"])
                 async for row in cursor
             }
+
+    async def memory(self, tenant: str, id_: UUID) -> FoundMemory:
+        """Return where the memory of an id is, of whatever kind.
+
+        Raises:
+            NotFound: If the tenant has none.
+        """
+        rows = await read_rows(self._pool, QUERIES["find_memory_owners"], {"tenant": tenant, "ids": [id_]})
+        if not rows:
+            raise NotFound("memory", str(id_), "search for it and use the id of a result")
+        row = rows[0]
+        scope = Scope(tenant, row["workspace"], row["namespace"])
+        return FoundMemory(MemoryKind(row["kind"]), id_, row["whole_id"], scope, row["path"])
 
     async def replaced_agents(self, scope: Scope, documents: Sequence[Document]) -> Mapping[str, str | None]:
         """Return the agents of the documents that these ones would replace, by their keys."""

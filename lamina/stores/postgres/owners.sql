@@ -46,23 +46,6 @@ FROM erasures WHERE tenant = %(tenant)s AND id = ANY(%(ids)s)
 SELECT id, workspace, NULL AS namespace, NULL AS user_id, NULL AS agent_id
 FROM webhooks WHERE tenant = %(tenant)s AND id = ANY(%(ids)s)
 
--- name: find_memory_owners
--- What a search returns, of any tier.
-SELECT id, workspace, namespace, user_id, agent_id FROM notes
-WHERE tenant = %(tenant)s AND id = ANY(%(ids)s) AND deleted_at IS NULL
-UNION ALL
-SELECT id, workspace, namespace, user_id, agent_id FROM messages WHERE tenant = %(tenant)s AND id = ANY(%(ids)s)
-UNION ALL
-SELECT p.id, d.workspace, d.namespace, d.user_id, d.agent_id FROM passages p JOIN documents d ON d.id = p.document_id
-WHERE d.tenant = %(tenant)s AND p.id = ANY(%(ids)s)
-UNION ALL
-SELECT id, workspace, namespace, CASE WHEN is_private THEN user_id END, agent_id FROM procedures
-WHERE tenant = %(tenant)s AND id = ANY(%(ids)s) AND deleted_at IS NULL
-UNION ALL
-SELECT id, workspace, namespace, NULL, NULL FROM entities WHERE tenant = %(tenant)s AND id = ANY(%(ids)s)
-UNION ALL
-SELECT id, workspace, namespace, NULL, NULL FROM edges WHERE tenant = %(tenant)s AND id = ANY(%(ids)s)
-
 -- name: find_operation_owners
 SELECT id, workspace, namespace, user_id, agent_id FROM operations WHERE tenant = %(tenant)s AND id = ANY(%(ids)s)
 
@@ -77,3 +60,29 @@ FROM trash WHERE tenant = %(tenant)s AND id = ANY(%(ids)s)
 SELECT key, agent_id, content_hash FROM documents
 WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namespace)s
   AND user_id IS NOT DISTINCT FROM %(user_id)s AND key = ANY(%(keys)s)
+
+-- name: find_memory_owners
+-- Of any kind that a search returns. A passage is whose its document is.
+SELECT 'note' AS kind, id, id AS whole_id, workspace, namespace, user_id, agent_id, NULL AS path
+FROM notes WHERE tenant = %(tenant)s AND id = ANY(%(ids)s) AND deleted_at IS NULL
+UNION ALL
+SELECT 'note', id, id, workspace, namespace, user_id, NULL, NULL
+FROM archived_notes WHERE tenant = %(tenant)s AND id = ANY(%(ids)s)
+UNION ALL
+SELECT 'message', id, id, workspace, namespace, user_id, agent_id, NULL
+FROM messages WHERE tenant = %(tenant)s AND id = ANY(%(ids)s)
+UNION ALL
+SELECT 'document', id, id, workspace, namespace, user_id, agent_id, path
+FROM documents WHERE tenant = %(tenant)s AND id = ANY(%(ids)s)
+UNION ALL
+SELECT 'passage', p.id, d.id, d.workspace, d.namespace, d.user_id, d.agent_id, d.path
+FROM passages p JOIN documents d ON d.id = p.document_id WHERE d.tenant = %(tenant)s AND p.id = ANY(%(ids)s)
+UNION ALL
+SELECT 'procedure', id, id, workspace, namespace, CASE WHEN is_private THEN user_id END, agent_id, NULL
+FROM procedures WHERE tenant = %(tenant)s AND id = ANY(%(ids)s) AND deleted_at IS NULL
+UNION ALL
+SELECT 'entity', id, id, workspace, namespace, NULL, NULL, NULL
+FROM entities WHERE tenant = %(tenant)s AND id = ANY(%(ids)s)
+UNION ALL
+SELECT 'fact', id, id, workspace, namespace, NULL, NULL, NULL
+FROM edges WHERE tenant = %(tenant)s AND id = ANY(%(ids)s)

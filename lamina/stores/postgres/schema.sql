@@ -376,7 +376,8 @@ CREATE TABLE public.epochs (
     outbox_seq bigint DEFAULT 0 NOT NULL,
     taught_at timestamp with time zone,
     emptied_at timestamp with time zone,
-    emptied_epoch bigint
+    emptied_epoch bigint,
+    written_at timestamp with time zone
 );
 CREATE TABLE public.erasures (
     id uuid NOT NULL,
@@ -1075,6 +1076,8 @@ CREATE INDEX archived_notes_by_file ON public.archived_notes USING btree (file);
 CREATE INDEX archived_notes_by_run ON public.archived_notes USING btree (run_id) WHERE (run_id IS NOT NULL);
 CREATE INDEX archived_notes_of_scope ON public.archived_notes USING btree (tenant, workspace, namespace, id);
 CREATE INDEX documents_always ON public.documents USING btree (tenant, workspace, namespace) WHERE is_always;
+CREATE INDEX documents_by_agent ON public.documents USING btree (tenant, workspace, namespace, agent_id, id) WHERE (agent_id IS NOT NULL);
+CREATE INDEX documents_by_event ON public.documents USING btree (tenant, workspace, namespace, event_at, id);
 CREATE INDEX documents_by_path ON public.documents USING btree (tenant, workspace, namespace, path COLLATE "C") WHERE (path IS NOT NULL);
 CREATE UNIQUE INDEX documents_one_of_each ON public.documents USING btree (tenant, workspace, namespace, user_id, key) NULLS NOT DISTINCT;
 CREATE INDEX edge_evidence_by_memory ON public.edge_evidence USING btree (memory_id) WHERE (memory_id IS NOT NULL);
@@ -1109,7 +1112,9 @@ CREATE INDEX memory_links_by_source ON public.memory_links USING btree (to_id, p
 CREATE INDEX memory_links_to ON public.memory_links USING btree (to_id, kind);
 CREATE INDEX message_chunks_embedding ON public.message_chunks USING hnsw (embedding public.vector_cosine_ops) WITH (m='8', ef_construction='64');
 CREATE INDEX message_chunks_scope ON public.message_chunks USING btree (tenant, workspace, namespace, session_id);
+CREATE INDEX messages_by_agent ON public.messages USING btree (tenant, workspace, namespace, agent_id, id) WHERE (agent_id IS NOT NULL);
 CREATE INDEX messages_by_id ON public.messages USING btree (tenant, workspace, namespace, id);
+CREATE INDEX messages_by_user ON public.messages USING btree (tenant, workspace, namespace, user_id, session_id);
 CREATE UNIQUE INDEX messages_one_at_each_position ON public.messages USING btree (tenant, workspace, namespace, session_id, "position") WHERE (NOT is_summary);
 CREATE UNIQUE INDEX messages_one_of_each ON public.messages USING btree (tenant, workspace, namespace, session_id, content_hash, user_id) NULLS NOT DISTINCT;
 CREATE INDEX messages_summaries ON public.messages USING btree (tenant, workspace, namespace, session_id, "position") WHERE is_summary;
@@ -1117,6 +1122,7 @@ CREATE INDEX note_chunks_embedding ON public.note_chunks USING hnsw (embedding p
 CREATE INDEX note_chunks_words ON public.note_chunks USING gin (tenant, workspace, namespace, tsv) WHERE (tsv IS NOT NULL);
 CREATE INDEX note_sources_by_source ON public.note_sources USING btree (source_id);
 CREATE INDEX notes_by_age ON public.notes USING btree (tenant, workspace, namespace, created_at, id) WHERE (deleted_at IS NULL);
+CREATE INDEX notes_by_agent ON public.notes USING btree (tenant, workspace, namespace, agent_id, id) WHERE ((agent_id IS NOT NULL) AND (deleted_at IS NULL));
 CREATE INDEX notes_by_event ON public.notes USING btree (tenant, workspace, namespace, event_at DESC, id DESC) WHERE (deleted_at IS NULL);
 CREATE INDEX notes_by_id ON public.notes USING btree (tenant, workspace, namespace, id) WHERE (deleted_at IS NULL);
 CREATE INDEX notes_changed ON public.notes USING btree (tenant, workspace, namespace, id) WHERE ((version > 1) AND (deleted_at IS NULL));
@@ -1134,6 +1140,8 @@ CREATE INDEX passage_chunks_words ON public.passage_chunks USING gin (tenant, wo
 CREATE INDEX passages_by_id ON public.passages USING btree (tenant, workspace, namespace, id);
 CREATE INDEX procedure_embeddings_embedding ON public.procedure_embeddings USING hnsw (embedding public.vector_cosine_ops) WITH (m='16', ef_construction='64');
 CREATE INDEX procedure_embeddings_scope ON public.procedure_embeddings USING btree (tenant, workspace, namespace, generation);
+CREATE INDEX procedures_by_age ON public.procedures USING btree (tenant, workspace, namespace, created_at, id) WHERE (deleted_at IS NULL);
+CREATE INDEX procedures_by_agent ON public.procedures USING btree (tenant, workspace, namespace, agent_id, id) WHERE ((agent_id IS NOT NULL) AND (deleted_at IS NULL));
 CREATE INDEX procedures_by_id ON public.procedures USING btree (tenant, workspace, namespace, id) WHERE (deleted_at IS NULL);
 CREATE INDEX procedures_by_user ON public.procedures USING btree (tenant, user_id) WHERE (user_id IS NOT NULL);
 CREATE INDEX procedures_deleted ON public.procedures USING btree (tenant, workspace, namespace, id) WHERE (deleted_at IS NOT NULL);
@@ -1146,6 +1154,7 @@ CREATE INDEX provider_cache_metrics_by_time ON public.provider_cache_metrics USI
 CREATE INDEX provider_cache_metrics_of_tenant ON public.provider_cache_metrics USING btree (tenant, recorded_at);
 CREATE INDEX responses_of_agent ON public.responses USING btree (tenant, workspace, agent, circumstances);
 CREATE UNIQUE INDEX responses_one_of_each ON public.responses USING btree (digest);
+CREATE INDEX sessions_by_age ON public.sessions USING btree (tenant, workspace, namespace, created_at, session_id);
 CREATE INDEX shares_into ON public.shares USING btree (tenant, to_workspace) WHERE (revoked_at IS NULL);
 CREATE UNIQUE INDEX shares_one_of_each ON public.shares USING btree (tenant, from_workspace, from_namespace, to_workspace, segment, public.sha256_of(tags)) WHERE (revoked_at IS NULL);
 CREATE INDEX trash_of_scope ON public.trash USING btree (tenant, workspace, namespace, deleted_at DESC);

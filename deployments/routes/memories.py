@@ -1,0 +1,194 @@
+"""Memories of any kind by the id that a search returns: read, change and delete them."""
+
+from collections.abc import Callable, Coroutine
+from dataclasses import replace
+from typing import Any, TypeVar
+from uuid import UUID
+
+from fastapi import APIRouter
+from fastapi.exceptions import RequestValidationError
+from pydantic import ValidationError
+
+from deployments.access import MEMORIES, OWN_MEMORIES, Access
+from deployments.bodies import body_of
+from deployments.guard import allow
+from deployments.json_bodies import JsonRoute
+from deployments.services import PrincipalDep, Services, ServicesDep
+from lamina.api.documents import DocumentOut, PassageOut
+from lamina.api.facts import FactOut
+from lamina.api.fields import Strict
+from lamina.api.graph import EntityOut
+from lamina.api.memories import DocumentPatch, EntityPatch, ForgottenOut, MemoryOut, TextPatch
+from lamina.api.notes import NoteOut, NotePatch
+from lamina.api.procedures import ProcedureOut, ProcedurePatch
+from lamina.api.sessions import SessionMessageOut
+from lamina.core.documents import StoredDocument, Upload
+from lamina.core.memories import Entity, MemoryKind
+from lamina.core.principals import Principal, Verb
+from lamina.core.scope import Scope
+from lamina.errors import Conflict, NotFound, OutsideBounds
+from lamina.ingest.files import SentFile
+from lamina.stores.postgres.owners import FoundMemory, OwnedKind
+from lamina.wiring.stores import utc_now
+
+router = APIRouter(prefix="/v1/memories", route_class=JsonRoute)
+Patch = TypeVar("Patch", bound=Strict)
+Shown = TypeVar("Shown")
+_AS_WRITTEN = frozenset({"text/plain", "text/markdown"})
+
+
+@router.get("/{id}", tags=["read"])
+@allow(Access(Verb.READ, MEMORIES, of=OwnedKind.MEMORY))
+async def get_memory(id: UUID, services: ServicesDep, principal: PrincipalDep) -> MemoryOut:
+    """Return the memory of an id that a search returned, whatever its kind, whole."""
+    return await _shown(services, principal, await services.owners.memory(principal.tenant, id))
+
+
+@router.patch("/{id}", tags=["write"], openapi_extra=body_of(mib=32))
+@allow(Access(Verb.WRITE, OWN_MEMORIES, of=OwnedKind.MEMORY))
+async def change_memory(id: UUID, body: dict[str, Any], services: ServicesDep, principal: PrincipalDep) -> MemoryOut:
+    """Change fields of a memory: those of its kind, as its own route takes them.
+
+    Of a document `content`, `title`, `tags` and `metadata`; of a file and of a passage `content`, which of a passage
+    takes the place of its stretch of the document; of an entity `type`, `aliases` and `confidence`. A message is as it
+    was said, and a fact is replaced by another one (409).
+    """
+    found = await services.owners.memory(principal.tenant, id)
+    match found.kind:
+        case MemoryKind.NOTE:
+            changes = _read(NotePatch, body).changes(utc_now())
+            await services.recorder.change_note(principal.tenant, id, changes, witness=principal.witness())
+        case MemoryKind.PROCEDURE:
+            _refuse_procedure(principal, id)
+            await services.procedures.recorder.change(principal.tenant, id, _read(ProcedurePatch, body).changes())
+        case MemoryKind.DOCUMENT | MemoryKind.PASSAGE:
+            await _change_document(services, principal, found, body)
+            if found.kind is MemoryKind.PASSAGE:  # The document is cut anew.
+                found = replace(found, kind=MemoryKind.DOCUMENT, id=found.whole_id)
+        case MemoryKind.ENTITY:
+            stored = await _visible(principal, found, services.explorer.entity)
+            sent = _read(EntityPatch, body).model_dump(exclude_unset=True)
+            known = {"type": stored.entity.type, "confidence": stored.entity.confidence, **sent}
+            entity = Entity(stored.entity.name, known["type"], tuple(sent.get("aliases", ())), known["confidence"])
+            await services.graph_recorder.put_entities(found.scope, [entity], witness=principal.witness())
+        case MemoryKind.MESSAGE:
+            raise Conflict(f"message {id} is as it was said; delete it, or store a note that says otherwise")
+        case MemoryKind.FACT:
+            raise Conflict(f"fact {id} is as it was stated; state another one that `replaces` it (POST /v1/facts)")
+    return await _shown(services, principal, found)
+
+
+@router.delete("/{id}", tags=["write"])
+@allow(Access(Verb.DELETE, OWN_MEMORIES, of=OwnedKind.MEMORY))
+async def delete_memory(id: UUID, services: ServicesDep, principal: PrincipalDep) -> ForgottenOut:
+    """Delete the memory of an id, whatever its kind; a passage goes with its document, an entity with its facts."""
+    tenant = principal.tenant
+    found = await services.owners.memory(tenant, id)
+    match found.kind:
+        case MemoryKind.NOTE:
+            try:
+                await services.recorder.delete_note(tenant, id)
+            except NotFound:
+                if not await services.archives.erase(tenant, id, utc_now()):
+                    raise
+        case MemoryKind.MESSAGE:
+            await services.recorder.delete_message(tenant, id)
+        case MemoryKind.DOCUMENT | MemoryKind.PASSAGE:
+            await services.documents.recorder.delete(tenant, found.whole_id)
+            return ForgottenOut(id=found.whole_id, kind=MemoryKind.DOCUMENT)
+        case MemoryKind.PROCEDURE:
+            _refuse_procedure(principal, id)
+            await services.procedures.recorder.delete(tenant, id)
+        case MemoryKind.ENTITY:
+            await services.graph_recorder.delete_entity(tenant, id)
+        case MemoryKind.FACT:
+            await services.graph_recorder.retract_edge(tenant, id)
+    return ForgottenOut(id=id, kind=found.kind)
+
+
+def _refuse_procedure(principal: Principal, id_: UUID) -> None:
+    """Refuse keys of some users to write a procedure, which is the workspace's, as its own routes do."""
+    if principal.bounds.users:
+        raise OutsideBounds("user", f"procedure {id_} is the workspace's; use a key that is not bound to users")
+
+
+def _read(model: type[Patch], body: dict[str, Any]) -> Patch:
+    try:
+        return model.model_validate(body)
+    except ValidationError as error:
+        raise RequestValidationError(error.errors()) from error
+
+
+async def _shown(services: Services, principal: Principal, found: FoundMemory) -> MemoryOut:
+    id_, kind, tenant, shown = found.id, found.kind, principal.tenant, dict[str, Any]()
+    match kind:
+        case MemoryKind.NOTE:
+            shown["note"] = NoteOut.from_stored(await services.reads.notes.get(tenant, id_))
+        case MemoryKind.MESSAGE:
+            message = await services.reads.messages.get(tenant, id_)
+            shown["message"] = SessionMessageOut.from_attributes(message, message.message)
+        case MemoryKind.DOCUMENT:
+            shown["document"] = _document(await services.documents.reads.get(tenant, id_))
+        case MemoryKind.PASSAGE:
+            passage = await services.documents.reads.passage(tenant, id_)
+            document = await services.documents.reads.get(tenant, found.whole_id, with_content=False)
+            shown |= {"passage": PassageOut.from_attributes(passage), "document": _document(document)}
+        case MemoryKind.PROCEDURE:
+            shown["procedure"] = ProcedureOut.from_stored(await services.procedures.reads.get(tenant, id_))
+        case MemoryKind.ENTITY:
+            entity = await _visible(principal, found, services.explorer.entity)
+            shown["entity"] = EntityOut.from_attributes(entity, entity.entity)
+        case MemoryKind.FACT:
+            shown["fact"] = FactOut.from_attributes(await _visible(principal, found, services.explorer.fact))
+    return MemoryOut(id=id_, kind=kind, **shown)
+
+
+def _document(stored: StoredDocument) -> DocumentOut:
+    return DocumentOut.from_attributes(stored, occurred_at=stored.event_at)
+
+
+async def _visible(
+    principal: Principal, found: FoundMemory, read: Callable[[Scope, UUID], Coroutine[Any, Any, Shown | None]]
+) -> Shown:
+    """Return what the key may see of the graph: where it is bound to users, what one of them may.
+
+    Raises:
+        NotFound: If none of them may see it.
+    """
+    users: list[str | None] = [*sorted(principal.bounds.users)]
+    for user in users or [None]:
+        shown = await read(found.scope.narrowed(user=user), found.id)
+        if shown is not None:
+            return shown
+    raise NotFound("memory", str(found.id))
+
+
+async def _change_document(services: Services, principal: Principal, found: FoundMemory, body: dict[str, Any]) -> None:
+    tenant = principal.tenant
+    stored = await services.documents.reads.get(tenant, found.whole_id)
+    scope = replace(found.scope, user=stored.user, agent=stored.agent)
+    is_text = found.kind is MemoryKind.PASSAGE or found.path is not None
+    sent = _read(TextPatch if is_text else DocumentPatch, body).model_dump(exclude_unset=True)
+    content: str = sent.get("content", stored.content or "")
+    if found.kind is MemoryKind.PASSAGE:
+        passage = await services.documents.reads.passage(tenant, found.id)
+        whole = stored.content or ""
+        content = f"{whole[: passage.start]}{content}{whole[passage.end :]}"
+    if found.path is not None:
+        file = await services.files.reads.get(scope, found.path)
+        changed = SentFile(found.path, content, is_always=file.is_always, mirror=file.mirror)
+        await services.files.recorder.put(scope, changed, witness=principal.witness())
+        return
+    upload = Upload(
+        content=content,
+        # What was read out of another form is plain text.
+        media_type=stored.media_type if stored.media_type.partition(";")[0] in _AS_WRITTEN else "text/plain",
+        key=stored.key,
+        title=sent.get("title", stored.title),
+        tags=tuple(sent.get("tags", stored.tags)),
+        event_at=stored.event_at,
+        source=stored.source,
+        metadata=sent.get("metadata", stored.metadata),
+    )
+    document = await services.documents.recorder.read(tenant, upload)
+    await services.documents.recorder.put(scope, [document], witness=principal.witness())
