@@ -144,7 +144,7 @@ async def test_a_least_score_takes_the_last_memories_away_and_changes_no_order(a
         await say(client, text, DAY.format(day=day, minute=0), user="eli", session=f"e-{day}")
     await application.indexed()
 
-    for question in ("Which database is the ledger on?", "Where does it live now?", "Is the ledger on Postgres?"):
+    for question in ("Which database is the ledger on?", "Is the ledger on Postgres?"):
         fields = {"query": question, "user": "eli", "limit": 10}
         every = (await client.post("/v1/search", json=fields)).json()["results"]
         for place in (2, 3, 4):
