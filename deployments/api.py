@@ -73,6 +73,7 @@ ROUTERS = (
     search.router,
     profiles.router,
     directories.router,
+    profiles.of_tenant,
     sessions.router,
     sessions.messages,
     graph.router,

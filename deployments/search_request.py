@@ -9,6 +9,7 @@ from lamina.api.scope import SCOPE_FIELDS, ScopeIn
 from lamina.api.search import ContextIn, SearchIn
 from lamina.caching.cached_search import CacheableRequest
 from lamina.core.memory_profiles import EffectiveSearch, MemoryProfile, Purpose, SearchDefaults, resolve_search
+from lamina.core.principals import Principal, ScopeField
 from lamina.core.queries import FusionMethod, SearchRequest, TimeUse, clean_filters
 from lamina.core.scope import Scope
 from lamina.core.tiers import SEARCHED_TIERS, Tier
@@ -28,8 +29,14 @@ async def search_request(body: SearchIn, scope: Scope, services: Services) -> Ca
     return request
 
 
-async def context_request(body: ContextIn, scope: Scope, services: Services) -> CacheableRequest[ContextRequest]:
-    """Return the search for the context block that a request asks for."""
+async def context_request(
+    body: ContextIn, principal: Principal, services: Services
+) -> CacheableRequest[ContextRequest]:
+    """Return the search for the context block that a request asks for.
+
+    The user's profile of the whole tenant is in it where the key reaches the whole of the user.
+    """
+    scope, shows_tenant_profile = body.scope(principal.tenant), principal.reaches_whole(ScopeField.USER)
     request, settled, chosen = await _settled_request(body, scope, services, Purpose.CONTEXT)
     was_sent = "budget_tokens" in body.model_fields_set
     usual_tokens = chosen.budget_tokens or services.settings.context.budget_tokens
@@ -42,10 +49,12 @@ async def context_request(body: ContextIn, scope: Scope, services: Services) -> 
         settled.is_suffix_verified,
         shows_profile=body.profile if "profile" in body.model_fields_set else settled.shows_profile,
         shows_pinned=body.pinned,
+        shows_tenant_profile=shows_tenant_profile,
     )
-    return CacheableRequest(
-        request.identity, context, request.stamp, request.use_cache, request.explain, request.degraded
-    )
+    identity = request.identity
+    if not shows_tenant_profile:
+        identity = replace(identity, sent={**identity.sent, "shows_tenant_profile": False})
+    return CacheableRequest(identity, context, request.stamp, request.use_cache, request.explain, request.degraded)
 
 
 def sent_of(body: ScopeIn) -> dict[str, Any]:

@@ -55,7 +55,7 @@ async def context(
     body: ContextIn, services: ServicesDep, principal: PrincipalDep, afterwards: BackgroundTasks
 ) -> Response:
     """Return the memories that matter as a block ready for a prompt, within its budget of tokens."""
-    request = await context_request(body, body.scope(principal.tenant), services)
+    request = await context_request(body, principal, services)
     return _respond(await services.context.search(request), services, afterwards)
 
 

@@ -41,7 +41,13 @@ async def record_turn(body: TurnIn, services: ServicesDep, principal: PrincipalD
         messages = [item.message() for item in body.messages]
         is_verified = principal.speaks_for(ScopeField.USER, scope.user)
         recorded = await services.recorder.record_turn(
-            scope, messages, once, is_verified=is_verified, witness=principal.witness(scope.agent), work=work
+            scope,
+            messages,
+            once,
+            is_verified=is_verified,
+            reaches_user=principal.reaches_whole(ScopeField.USER),
+            witness=principal.witness(scope.agent),
+            work=work,
         )
     if recorded.is_new_work:
         measure_work(services.meter, work)

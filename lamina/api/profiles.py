@@ -5,9 +5,11 @@ from typing import Any, Self
 
 from pydantic import Field
 
-from lamina.api.fields import Count, Output, PageOut
+from lamina.api.fields import ABSENT, Count, Id, Output, PageOut, Strict
 from lamina.api.scope import ScopeIn
 from lamina.core.memories import Profile
+from lamina.core.scope import Scope
+from lamina.errors import InvalidInput
 
 MAX_VERSION = 2**31 - 1
 
@@ -18,6 +20,36 @@ class ProfilePatch(ScopeIn):
     patch: dict[str, Any] = Field(
         description="Objects merge deeply, scalars are replaced, lists become an ordered union, null deletes."
     )
+
+
+class UserIn(Strict):
+    """The user of a request about the whole tenant."""
+
+    user: Id = Field(ABSENT, description="Person.")
+
+    def scope(self, tenant: str) -> Scope:
+        """Return a scope of the user.
+
+        Raises:
+            InvalidInput: If no user is named, or by no id.
+        """
+        if "user" not in self.model_fields_set:
+            raise InvalidInput("user", "is missing; a profile belongs to a user")
+        return Scope(tenant, user=self.user)
+
+
+class UserProfilePatch(UserIn):
+    """A change of a user's profile of the whole tenant."""
+
+    patch: dict[str, Any] = Field(
+        description="Objects merge deeply, scalars are replaced, lists become an ordered union, null deletes."
+    )
+
+
+class UserProfileRevert(UserIn):
+    """An earlier version of that profile that is to hold again."""
+
+    version: Count = Field(ge=1, le=MAX_VERSION, description="Its number.")
 
 
 class ProfileOut(Output):

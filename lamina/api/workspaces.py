@@ -9,7 +9,7 @@ from lamina.api.fields import ABSENT, MAX_TIERS, Count, Flag, Fraction, Output, 
 from lamina.api.search import refuse_unknown_weights
 from lamina.core.queries import MAX_LIMIT, FusionMethod, WeightName
 from lamina.core.tiers import TIERS, TierName
-from lamina.core.workspace_settings import MAX_RETENTION_DAYS, SessionScope, WorkspaceSettings
+from lamina.core.workspace_settings import MAX_RETENTION_DAYS, ProfileScope, SessionScope, WorkspaceSettings
 
 
 class WorkspaceSettingsIn(Strict):
@@ -38,6 +38,11 @@ class WorkspaceSettingsIn(Strict):
         "session none. Default: search.session_scope.",
     )
     profile: Flag = Field(ABSENT, description="Whether blocks begin with the user's profile (tier 3). Default: yes.")
+    profile_scope: ProfileScope = Field(
+        ABSENT,
+        description="Which profile of a user turns write: that of the workspace, or with user the one of the whole "
+        "tenant, which other workspaces show as well. Default: write.profile_scope.",
+    )
     retention_days: float = Field(
         ABSENT,
         gt=0,
@@ -67,6 +72,7 @@ class WorkspaceSettingsOut(Output):
     weights: dict[WeightName, float] = Field(description="Weights of keyword, vector, graph or single sources.")
     session_scope: SessionScope | None = Field(description="Messages that a request without a session finds.")
     profile: bool | None = Field(description="Whether blocks begin with the user's profile.")
+    profile_scope: ProfileScope | None = Field(description="Which profile turns write.")
     retention_days: float | None = Field(description="Days after which a memory is found no more.")
     updated_at: datetime | None = Field(description="When they were written, UTC; none if they never were.")
 

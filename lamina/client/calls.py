@@ -370,6 +370,28 @@ class Calls(ABC):
         return self._post("/v1/profile/revert", self._in_scope(scope, version=version))
 
     @route
+    def user_profile(self, /, user: str) -> "Call[models.ProfileOut]":
+        """Return a user's profile of the whole tenant (`GET /v1/users/profile`)."""
+        return self._get("/v1/users/profile", {"user": user})
+
+    @route
+    def patch_user_profile(self, /, user: str, patch: Json) -> "Call[models.ProfileOut]":
+        """Merge a patch into a user's profile of the whole tenant (`PATCH /v1/users/profile`)."""
+        return Call("PATCH", "/v1/users/profile", {"user": user, "patch": patch})
+
+    @listing
+    def user_profile_versions(
+        self, /, user: str, **fields: Any
+    ) -> "ListCall[models.ProfileVersionsOut, models.ProfileVersionOut]":
+        """Return the earlier states of that profile (`GET /v1/users/profile/versions`)."""
+        return self._list("versions", "/v1/users/profile/versions", self._in_query(scope))
+
+    @route
+    def revert_user_profile(self, /, user: str, version: int) -> "Call[models.ProfileOut]":
+        """Let an earlier state of that profile hold again (`POST /v1/users/profile/revert`)."""
+        return self._post("/v1/users/profile/revert", {"user": user, "version": version})
+
+    @route
     def search(self, /, query: str, **fields: Any) -> "Call[models.SearchOut]":
         """Search all tiers (`POST /v1/search`)."""
         return self._post("/v1/search", self._in_scope(fields, query=query))

@@ -157,6 +157,10 @@ class Principal:
         """
         return self.role is KeyRole.ADMIN or id_ in self.bounds.of(field)
 
+    def reaches_whole(self, field: ScopeField) -> bool:
+        """Report whether the key is bound in no other field: it reaches an id's memories of the whole tenant."""
+        return set(self.bounds.bound_fields()) <= {field}
+
     def witness(self, agent: str | None = None) -> str:
         """Return the one who vouches for a write: the agent where the key is bound to it, else the key.
 

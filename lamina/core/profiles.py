@@ -15,6 +15,8 @@ from lamina.core.json_values import canonical_json
 from lamina.text.instructions import instruction_topic, is_ended_by
 from lamina.text.normal_forms import nfkc
 
+DOMAINS = "domains"
+"""The field of fields by domain, as ``{"engineering": {"stack": ["Go"]}}``: each of them has a time of its own."""
 INSTRUCTIONS = "instructions"
 """The field of standing instructions: of two about the same, the later one holds."""
 
@@ -123,10 +125,9 @@ def state(profile: TimedDocument, statements: Sequence[ProfileStatement], now: d
     timed = [(timestamp(min(item.stated_at, now)) if item.stated_at else arrival, item) for item in statements]
     for at, statement in _joined(sorted(timed, key=lambda pair: pair[0])):
         for key, values in statement.withdrawn.items():
-            profile = _withdraw(profile, key, values, at)
+            profile = _withdraw_in_domains(_withdraw(profile, key, values, at), key, values, at)
         for key, value in statement.patch.items():
-            take = _add_items if isinstance(value, list) else _assign
-            profile = take(profile, key, value, at)
+            profile = _take(profile, key, value, at)
     return profile
 
 
@@ -182,6 +183,61 @@ def _list_added_to(statement: ProfileStatement) -> str | None:
         return None
     ((key, value),) = statement.patch.items()
     return key if isinstance(value, list) else None
+
+
+def _take(profile: TimedDocument, key: str, value: object, at: str) -> TimedDocument:
+    match value:
+        case list():
+            return _add_items(profile, key, value, at)
+        case dict() if key == DOMAINS and all(isinstance(fields, dict) for fields in value.values()):
+            for domain, fields in value.items():
+                profile = _take_in_domain(profile, domain, fields, at)
+            return profile
+        case _:
+            return _assign(profile, key, value, at)
+
+
+def _take_in_domain(profile: TimedDocument, domain: str, fields: Mapping[str, Any], at: str) -> TimedDocument:
+    """Return the profile after a statement about fields of a domain, each of which has times of its own."""
+    whole, inner = profile.times.get(DOMAINS, FieldTimes()), _domain(profile, domain)
+    if at < whole.whole:  # All domains were deleted since, or written by a release that knew no times of theirs.
+        return profile
+    for key, value in fields.items():
+        # A value may have been withdrawn that was said of no domain.
+        ended = FieldTimes(values=profile.times.get(key, FieldTimes()).values)
+        known = inner.times if key in inner.times else {**inner.times, key: ended}
+        inner = _take(replace(inner, times=known), key, value, at)
+    return _with_domain(profile, domain, inner)
+
+
+def _withdraw_in_domains(profile: TimedDocument, key: str, values: Sequence[str], at: str) -> TimedDocument:
+    for domain in _domains(profile):
+        inner = _domain(profile, domain)
+        if key in inner.document:
+            profile = _with_domain(profile, domain, _withdraw(inner, key, values, at))
+    return profile
+
+
+def _domains(profile: TimedDocument) -> Mapping[str, Any]:
+    domains = profile.document.get(DOMAINS)
+    return domains if isinstance(domains, dict) else {}
+
+
+def _domain(profile: TimedDocument, domain: str) -> TimedDocument:
+    fields, prefix = _domains(profile).get(domain), _prefix(domain)
+    times = {key.removeprefix(prefix): item for key, item in profile.times.items() if key.startswith(prefix)}
+    return TimedDocument(fields if isinstance(fields, dict) else {}, times)
+
+
+def _with_domain(profile: TimedDocument, domain: str, inner: TimedDocument) -> TimedDocument:
+    domains = {name: item for name, item in {**_domains(profile), domain: dict(inner.document)}.items() if item}
+    profile = _with_field(profile, DOMAINS, domains or None, profile.times.get(DOMAINS, FieldTimes()))
+    times = {_prefix(domain) + key: item for key, item in inner.times.items()}
+    return replace(profile, times={**profile.times, **times})
+
+
+def _prefix(domain: str) -> str:
+    return f"{DOMAINS}/{domain}/"
 
 
 def _withdraw(profile: TimedDocument, key: str, values: Sequence[str], at: str) -> TimedDocument:
@@ -247,6 +303,18 @@ def merge(document: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, An
         if value is not None:
             merged[key] = _merge_value(merged.get(key), value)
     return merged
+
+
+def layered(beneath: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+    """Return two profiles of a user as one: where both say something of a field, the upper one holds.
+
+    Objects join deeply and lists unite, but of two instructions about the same the upper one stands.
+    """
+    stated = {item_key(INSTRUCTIONS, item) for item in _items(above, INSTRUCTIONS)}
+    if not stated:
+        return merge(beneath, above)
+    left = [item for item in _items(beneath, INSTRUCTIONS) if item_key(INSTRUCTIONS, item) not in stated]
+    return merge({**beneath, INSTRUCTIONS: left}, above)
 
 
 def _merge_value(old: object, new: object) -> object:

@@ -43,6 +43,7 @@ class Stamp:
         shared: What other workspaces share with it, revoked shares excepted, in the order of their ids.
         profile: The agent's memory profile, if it has one.
         settings: Those of the workspace, as of its epoch.
+        user_profile: Version and time of the user's profile of the whole tenant; ``None`` where there is none.
         is_settled: Whether every projection has taken over what the epochs stand for. While one has
             not, an answer may lack it and must not be kept.
         empty: Tiers that hold nothing in the scope. A write that ends this raises the epoch.
@@ -55,6 +56,7 @@ class Stamp:
     shared: tuple[SharedEpoch, ...] = ()
     profile: MemoryProfile | None = None
     settings: WorkspaceSettings = UNSET
+    user_profile: str | None = None
     is_settled: bool = False
     empty: frozenset[Tier] = frozenset()
     question: Remembered | None = field(default=None, compare=False)
@@ -70,4 +72,5 @@ class Stamp:
     def whole(self, now: datetime) -> tuple[object, ...]:
         """Return all parts as of a moment, without shares that have expired by then."""
         active = (item for item in self.shared if item.share.state(now) is ShareState.ACTIVE)
-        return *self.own(), *((str(item.share.id), item.epoch) for item in active)
+        beside = () if self.user_profile is None else (self.user_profile,)
+        return *self.own(), *((str(item.share.id), item.epoch) for item in active), *beside

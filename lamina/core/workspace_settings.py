@@ -12,6 +12,9 @@ MAX_RETENTION_DAYS = 36_500.0
 SessionScope = Literal["namespace", "session"]
 """Whose messages a request without a session finds: all of its namespace, or none."""
 
+ProfileScope = Literal["workspace", "user"]
+"""Which profile of a user turns write: that of the namespace, or that of the whole tenant."""
+
 
 @dataclass(frozen=True, slots=True)
 class WorkspaceSettings:
@@ -27,6 +30,7 @@ class WorkspaceSettings:
         weights: Of words, meaning, links and single sources.
         session_scope: Sessions that are searched where a request names none.
         profile: Whether a context block begins with the user's profile.
+        profile_scope: Which profile the turns of the workspace write.
         retention_days: Older memories are found no more; notes are deleted.
         updated_at: When they were written, in UTC; ``None`` if they never were.
     """
@@ -40,6 +44,7 @@ class WorkspaceSettings:
     weights: Mapping[WeightName, float] = field(default_factory=dict)
     session_scope: SessionScope | None = None
     profile: bool | None = None
+    profile_scope: ProfileScope | None = None
     retention_days: float | None = None
     updated_at: datetime | None = None
 

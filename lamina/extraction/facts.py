@@ -4,11 +4,12 @@ English only. A clause counts if it begins with its subject: "I live in Graz" do
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import regex
 
+from lamina.core.profiles import DOMAINS
 from lamina.extraction.clauses import clause_starts
 from lamina.extraction.speech import Statement
 from lamina.text.english import CALENDAR_WORDS, FUNCTION_WORDS, SENTENCE_STARTERS, listed
@@ -241,6 +242,7 @@ def _rule(key: str, words: str, value: str, *, ends: bool = False, outcome: str 
     return _Rule(key, regex.compile(rf"(?i:{words}){value}"), ends, outcome)
 
 
+_STACK = "stack"
 _HAVE = f"i(?:'ve| have|ve)?{_ADVERBS}"
 _AM = f"i(?:'m| am|m)?{_ADVERBS}"
 _NOT = "(?:no longer|don't|do not|dont|am not|am no longer|used to|stopped)"
@@ -317,6 +319,7 @@ _RULES = (
     ),
     _rule("timezone", r"my time ?zone (?:is|=) ", _ZONE),
     _rule("timezone", f"{_AM} (?:in|on) (?:the )?", _ZONE + r"(?= time ?zone\b)"),
+    _rule(_STACK, "my (?:current |usual |tech |technology |software )*stack (?:is|includes|consists of) ", _PHRASE),
     _rule("preferences", f"i(?: {_NOT})(?: really)? prefer(?:ring)? ", _PHRASE, ends=True),
     _rule("preferences", "i (?:no longer like|don't like|do not like|dont like) ", _PHRASE, ends=True),
     _rule("preferences", f"i{_ADVERBS} prefer ", _PHRASE),
@@ -325,6 +328,16 @@ _RULES = (
         "my preference(?: is|'s)(?: still| now| for| clearly)? (?!(?:clear|not|still|the same|obvious|unchanged)\\b)",
         _PHRASE,
     ),
+)
+# "For now", "in general" and "in winter" name no domain; what one does, and these, do.
+_DOMAIN_WORD = (
+    r"(?:\p{L}{2,20}ing|work|music|travel|food|code|sports?|fashion|photography|design|finance|health|fitness|games|"
+    r"coffee|art|books|school|research|sales|support|software development|data science)"
+)
+_DOMAIN = regex.compile(
+    r"\W*(?:(?:when it comes to|as for|regarding|concerning|in terms of|with regard to) (?:my |the )?"
+    r"(?P<named>\p{L}{3,20}(?: \p{L}{3,20})?)|(?:for|in|at|when) (?:my |the )?(?P<short>" + _DOMAIN_WORD + r")), ",
+    regex.IGNORECASE,
 )
 _NO_LONGER = regex.compile(r"no longer like|any ?more\b|any longer\b", regex.IGNORECASE)
 _NOW = regex.compile(r"\b(?:now|nowadays|these days|lately)\b", regex.IGNORECASE)
@@ -349,7 +362,16 @@ def facts_of(statement: Statement) -> Iterator[Fact]:
             found = _fact(said + statement.masked[clause:end], said + statement.text[clause:end])
             goes_on = found is not None or _GOES_ON.match(statement.masked, clause, end) is not None
             if found is not None:
-                yield found
+                yield _in_domain(found, statement.masked[start:clause])
+
+
+def _in_domain(fact: Fact, before: str) -> Fact:
+    """Return a preference as one of the domain that the sentence begins with: "When it comes to cooking, I prefer …"."""
+    match = _DOMAIN.fullmatch(before)
+    if match is None or "preferences" not in fact.patch:
+        return fact
+    domain = (match["named"] or match["short"]).casefold().replace(" ", "_")
+    return replace(fact, patch={DOMAINS: {domain: fact.patch}})
 
 
 def _fact(masked: str, text: str) -> Fact | None:
@@ -363,6 +385,8 @@ def _fact(masked: str, text: str) -> Fact | None:
 def _read(rule: _Rule, match: "regex.Match[str]", text: str) -> Fact | None:
     """Return the fact that a rule reads; ``None`` if it is none."""
     groups = {name: value for name, value in match.groupdict().items() if name != "role"}
+    if rule.key == _STACK:
+        return _stack(match, text)
     if groups.get("phrase"):
         return _preference(rule, match, text)
     if not groups:
@@ -381,6 +405,17 @@ def _read(rule: _Rule, match: "regex.Match[str]", text: str) -> Fact | None:
         is_noted = _IS_CHANGE.search(match.group()) or _NO_LONGER.match(rest.lstrip())
         return Fact(withdrawn={rule.key: [value]}, is_noted=bool(is_noted))
     return Fact({rule.key: value}, outcome=rule.outcome.format(value))
+
+
+def _stack(match: "regex.Match[str]", text: str) -> Fact | None:
+    """Return the tools of a stack; they are names, with a capital or a sign in them."""
+    # A comma ends a phrase, but not a list.
+    [listed_] = regex.findall(r"^[^.!?;:()–—]*(?:\.\p{L}[^.!?;:()–—]*)*", text[match.start("phrase") :])
+    items = [item.strip() for item in regex.split(r",(?: and)? | and | plus ", listed_)]
+    tools = [item for item in items if regex.fullmatch(r"(?=.*[\p{Lu}\d+#.])\S+(?: \S+){0,2}", item)]
+    if not tools or tools != items:
+        return None
+    return Fact({DOMAINS: {"engineering": {"stack": tools}}})
 
 
 def _first_word(value: str) -> str:

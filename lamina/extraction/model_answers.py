@@ -8,10 +8,11 @@ from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict
+from pydantic import BaseModel, BeforeValidator, ConfigDict, model_validator
 
 from lamina.core.memories import Category, Edge, Entity, Extraction, Message, Note, Role, clean_note
-from lamina.core.profiles import ProfileStatement
+from lamina.core.profiles import DOMAINS, ProfileStatement
+from lamina.core.profiles import INSTRUCTIONS as PROFILE_INSTRUCTIONS
 from lamina.errors import InvalidInput
 from lamina.extraction.edges import speaker_name, user_name, weigh_speaker
 from lamina.extraction.entities import MAX_NAME_CHARS, merge_equal_entities
@@ -34,8 +35,10 @@ message, with names instead of pronouns; nothing that is only asked, guessed or 
 {", ".join(_CATEGORIES)}; importance and confidence are 0 to 1; event_date is when it happened or will, as YYYY-MM-DD,
 or null; message is the number of the message it comes from.
 facts: what a message of the role "user" states of its own speaker (name, location, employer, timezone, preferences …),
-key in English snake_case; many is true where a person has several such values. How the speaker wants to be answered
-from now on ("always answer in German") has the key instructions, the words of the speaker as its value, and many.
+key in English snake_case; many is true where a person has several such values; domain is the part of life or work that
+a fact belongs to, in English snake_case (engineering, cooking, travel …), or null for what holds everywhere. How the
+speaker wants to be answered from now on ("always answer in German") has the key instructions, the words of the speaker
+as its value, and many.
 entities: people, organisations, places and things that the messages name, each name exactly as written there.
 edges: what the messages state between two such names: subject, a type in English snake_case (works_at, left,
 married_to …), object. Keep the direction. A speaker without a name who says "I" has the name user in edges.
@@ -77,6 +80,13 @@ class FactAnswer(_Strict):
     key: str
     value: str
     many: bool
+    domain: str | None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_no_domain(cls, sent: Any) -> Any:
+        """Fill in the domain: a strict schema has no optional fields, but not every model follows it."""
+        return {"domain": None, **sent} if isinstance(sent, dict) else sent
 
 
 class EntityAnswer(_Strict):
@@ -199,14 +209,20 @@ def _event(answer: NoteAnswer, said_at: datetime | None) -> datetime | None:
 
 def _facts(answers: Sequence[FactAnswer], spoken: Sequence[SpokenMessage]) -> Iterator[ProfileStatement]:
     for answer in answers:
-        key = "_".join(words(answer.key.replace("_", " ")))
+        key, domain = _snake_case(answer.key), _snake_case(answer.domain or "")
         is_own = 0 <= answer.message < len(spoken) and spoken[answer.message].message.role is Role.USER
         if is_own and key:
             with suppress(InvalidInput):  # a blank or broken fact is none
                 value = clean_text(answer.value.strip(), "value", limit=MAX_NOTE_CHARS)
-                patch = {clean_id(key, "key"): [value] if answer.many else value}
+                fact: dict[str, Any] = {clean_id(key, "key"): [value] if answer.many else value}
+                is_general = not domain or key == PROFILE_INSTRUCTIONS
+                patch = fact if is_general else {DOMAINS: {clean_id(domain, "domain"): fact}}
                 said = spoken[answer.message]
                 yield ProfileStatement(patch, stated_at=said.message.occurred_at, source=f"message:{said.id}")
+
+
+def _snake_case(text: str) -> str:
+    return "_".join(words(text.replace("_", " ")))
 
 
 def _entities(answers: Sequence[EntityAnswer], spoken: Sequence[SpokenMessage]) -> tuple[Entity, ...]:

@@ -36,13 +36,14 @@ from lamina.core.profiles import ProfileStatement
 from lamina.core.scope import Scope
 from lamina.core.tiers import Tier
 from lamina.core.trash import TrashKind
+from lamina.core.workspace_settings import ProfileScope
 from lamina.errors import InvalidInput
 from lamina.ingest.embedding import EmbeddingBudget, embed_in_time
 from lamina.ingest.memory_linking import LinkDraft, MemoryLinker, MemoryText, PreparedLinks
 from lamina.ingest.write_once import write_once
 from lamina.stores.postgres.agent_turns import insert_turn
 from lamina.stores.postgres.connection import Connection, Pool, in_transaction
-from lamina.stores.postgres.epochs import bump_epoch
+from lamina.stores.postgres.epochs import bump_epoch, end_responses_to_user
 from lamina.stores.postgres.events import record_event, record_events
 from lamina.stores.postgres.idempotency import Once
 from lamina.stores.postgres.messages import AppendedMessage, PreparedMessage, append_messages, delete_message
@@ -70,6 +71,7 @@ from lamina.stores.postgres.outbox import (
 )
 from lamina.stores.postgres.profiles import ProfileWrite, add_statements, patch_profile, revert_profile
 from lamina.stores.postgres.trash import TrashPolicy, discard, erase_from_trash, find_discarded, revive_notes
+from lamina.stores.postgres.workspace_settings import read_settings
 from lamina.text.hygiene import clean, composed
 
 LONG_TEXT_CHARS = 5_000
@@ -152,6 +154,7 @@ class Recorder:
         metadata_limit: Of the metadata of a memory, and of a patch of a profile.
         kept_versions: Of notes and profiles.
         trash: How long deleted notes come back when they are written again.
+        profile_scope: Which profile of a user turns write where a workspace's settings say nothing.
     """
 
     def __init__(
@@ -169,6 +172,7 @@ class Recorder:
         metadata_limit: MetadataLimit,
         kept_versions: KeptVersions,
         trash: TrashPolicy,
+        profile_scope: ProfileScope,
     ) -> None:
         self.metadata_limit = metadata_limit
         self._pool = pool
@@ -181,6 +185,7 @@ class Recorder:
         self._budget = budget
         self._near_duplicate = near_duplicate
         self._kept_versions = kept_versions
+        self._profile_scope = profile_scope
         self._trash = trash
 
     async def record_turn(
@@ -190,6 +195,7 @@ class Recorder:
         once: Once | None = None,
         *,
         is_verified: bool = False,
+        reaches_user: bool = False,
         witness: str | None = None,
         work: AgentWork = NO_WORK,
     ) -> RecordedTurn:
@@ -203,6 +209,7 @@ class Recorder:
             messages: What was said.
             once: Identity of the write.
             is_verified: Whether the user of the scope, or an admin, sends them.
+            reaches_user: Whether the sender may write the user's profile of the whole tenant.
             witness: Who vouches for them.
             work: Tool calls, usage and outcome of the turn.
 
@@ -237,7 +244,9 @@ class Recorder:
             self._pool,
             once,
             _TURN,
-            lambda connection: self._write_turn(connection, scope, turn, now, is_verified=is_verified, witness=witness),
+            lambda connection: self._write_turn(
+                connection, scope, turn, now, is_verified=is_verified, reaches_user=reaches_user, witness=witness
+            ),
         )
 
     async def _prepare(
@@ -274,6 +283,7 @@ class Recorder:
         now: datetime,
         *,
         is_verified: bool,
+        reaches_user: bool,
         witness: str | None,
     ) -> RecordedTurn:
         appended = await append_messages(connection, scope, turn.messages, self._generation, now)
@@ -283,7 +293,8 @@ class Recorder:
         notes, entries, back = await self._put(connection, scope, drawn, now, witness)
         # A turn that is sent again has no new message: it must not overwrite later values of the profile.
         facts = [item for item in turn.statements if item.source in sources] if scope.user is not None else []
-        write = ProfileWrite(self._kept_versions.of_profile, is_verified)
+        is_tenant_wide = bool(facts) and reaches_user and await self._gathers_by_user(connection, scope)
+        write = ProfileWrite(self._kept_versions.of_profile, is_verified, is_tenant_wide)
         profile = await add_statements(connection, scope, facts, now, write) if facts else None
         fresh = [note.id for note in notes if not note.existed]
         links = turn.links.renamed(_stored_as(drawn, notes, back))
@@ -297,9 +308,10 @@ class Recorder:
             *([Event.of(scope, EventKind.TURN_RECORDED, *sorted(new), messages=len(new))] if new else []),
             *([] if turn_id is None else [Event.of(scope, EventKind.AGENT_METRICS, turn_id, **turn.work.metrics())]),
             *_note_events(scope, notes, back),
-            *_profile_events(scope, profile),
         ]
         await record_events(connection, events)
+        if profile is not None:
+            await _announce(connection, scope, profile, write)
         first, last = turn.calls_at, turn.calls_at + len(turn.work.tool_calls)
         return RecordedTurn(
             messages=(*appended[:first], *appended[last:]),
@@ -309,6 +321,11 @@ class Recorder:
             tool_calls=tuple(appended[first:last]),
             is_new_work=turn_id is not None,
         )
+
+    async def _gathers_by_user(self, connection: Connection, scope: Scope) -> bool:
+        """Report whether turns of the workspace write the user's profile of the whole tenant."""
+        chosen = await read_settings(connection, scope.tenant, scope.workspace)
+        return (chosen.profile_scope or self._profile_scope) == "user"
 
     async def _put(
         self, connection: Connection, scope: Scope, notes: Sequence[PreparedNote], now: datetime, witness: str | None
@@ -470,8 +487,16 @@ class Recorder:
 
         await in_transaction(self._pool, act)
 
-    async def patch_profile(self, scope: Scope, patch: Metadata, *, is_verified: bool = False) -> Profile:
+    async def patch_profile(
+        self, scope: Scope, patch: Metadata, *, is_verified: bool = False, is_tenant_wide: bool = False
+    ) -> Profile:
         """Merge a patch into the user's profile, which the user or an admin sends if it is verified.
+
+        Args:
+            scope: Of the user.
+            patch: As :func:`lamina.core.profiles.merge` takes it.
+            is_verified: Whether the user itself, or an admin, sends it.
+            is_tenant_wide: Whether the profile of the whole tenant is meant, and not that of the scope's namespace.
 
         Raises:
             InvalidInput: If the scope names no user or the patch is unclean or too large.
@@ -481,9 +506,12 @@ class Recorder:
         def change(connection: Connection, write: ProfileWrite) -> Awaitable[Profile]:
             return patch_profile(connection, scope, cleaned, self._clock(), write)
 
-        return await self._change_profile(scope, change, is_verified=is_verified)
+        write = ProfileWrite(self._kept_versions.of_profile, is_verified, is_tenant_wide)
+        return await self._change_profile(scope, change, write)
 
-    async def revert_profile(self, scope: Scope, version: int, *, is_verified: bool = False) -> Profile:
+    async def revert_profile(
+        self, scope: Scope, version: int, *, is_verified: bool = False, is_tenant_wide: bool = False
+    ) -> Profile:
         """Give the user's profile the document of an earlier version again.
 
         Raises:
@@ -494,19 +522,20 @@ class Recorder:
         def change(connection: Connection, write: ProfileWrite) -> Awaitable[Profile]:
             return revert_profile(connection, scope, version, self._clock(), write)
 
-        return await self._change_profile(scope, change, is_verified=is_verified)
+        write = ProfileWrite(self._kept_versions.of_profile, is_verified, is_tenant_wide)
+        return await self._change_profile(scope, change, write)
 
     async def _change_profile(
-        self, scope: Scope, change: Callable[[Connection, ProfileWrite], Awaitable[Profile]], *, is_verified: bool
+        self, scope: Scope, change: Callable[[Connection, ProfileWrite], Awaitable[Profile]], write: ProfileWrite
     ) -> Profile:
         if scope.user is None:
             raise InvalidInput("user", "is missing; a profile belongs to a user")
-        write = ProfileWrite(self._kept_versions.of_profile, is_verified)
 
         async def act(connection: Connection) -> Profile:
             profile = await change(connection, write)
-            await bump_epoch(connection, scope, teaches=_is_changed(profile))
-            await record_events(connection, _profile_events(scope, profile))
+            if not write.is_tenant_wide:
+                await bump_epoch(connection, scope, teaches=_is_changed(profile))
+            await _announce(connection, scope, profile, write)
             return profile
 
         return await in_transaction(self._pool, act)
@@ -574,10 +603,14 @@ def _note_events(scope: Scope, notes: Sequence[NoteResult], back: Collection[UUI
     return [*created, *restored, *([Event.of(scope, EventKind.NOTE_CHANGED, *raised)] if raised else [])]
 
 
-def _profile_events(scope: Scope, profile: Profile | None) -> list[Event]:
-    if profile is None or not _is_changed(profile):
-        return []
-    return [Event.of(scope, EventKind.PROFILE_CHANGED, version=profile.version)]
+async def _announce(connection: Connection, scope: Scope, profile: Profile, write: ProfileWrite) -> None:
+    """Record the change of a profile, and end the responses to the user where it holds in every workspace."""
+    if not _is_changed(profile):
+        return
+    if write.is_tenant_wide and scope.user is not None:
+        await end_responses_to_user(connection, scope.tenant, scope.user)
+    event = Event.of(scope, EventKind.PROFILE_CHANGED, version=profile.version)
+    await record_event(connection, replace(event, workspace=None, namespace=None) if write.is_tenant_wide else event)
 
 
 def _is_changed(profile: Profile | None) -> bool:

@@ -39,6 +39,7 @@ class ContextRequest:
         is_suffix_verified: Whether the agent itself, or an admin, wrote the suffix.
         shows_profile: Whether it begins with the user's profile.
         shows_pinned: Whether its memories begin with the pinned notes.
+        shows_tenant_profile: Whether that stands over the user's profile of the whole tenant.
     """
 
     search: SearchRequest
@@ -48,6 +49,7 @@ class ContextRequest:
     is_suffix_verified: bool = False
     shows_profile: bool = True
     shows_pinned: bool = False
+    shows_tenant_profile: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +121,7 @@ class ContextSearch:
         answer = await self._search.search(request.search, hints)
         # Both are read after the search: hints belong to its hits, and a profile is wanted only with an answer.
         (profile, no_profile), (facts, no_facts), (files, no_files), (pinned, no_pinned) = await asyncio.gather(
-            self._profile(request.search.scope if request.shows_profile else None),
+            self._profile(request),
             self._facts(request.search, answer.hits),
             self._always(request.search.scope),
             self._pinned(request),
@@ -150,10 +152,12 @@ class ContextSearch:
         reading = self._feedback.pinned_notes(request.search.scope, MOST_PINNED)
         return await read_or_degrade("pinned", reading, self._deadline_s)
 
-    async def _profile(self, scope: Scope | None) -> tuple[Profile | None, Mapping[str, str]]:
-        if scope is None or scope.user is None:
+    async def _profile(self, request: ContextRequest) -> tuple[Profile | None, Mapping[str, str]]:
+        scope = request.search.scope
+        if not request.shows_profile or scope.user is None:
             return None, {}
-        return await read_or_degrade("profile", self._profiles.get(scope), self._deadline_s)
+        read = self._profiles.layered if request.shows_tenant_profile else self._profiles.get
+        return await read_or_degrade("profile", read(scope), self._deadline_s)
 
     async def _always(self, scope: Scope) -> tuple[Sequence[ShownFile] | None, Mapping[str, str]]:
         if self._files is None:

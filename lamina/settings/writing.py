@@ -26,6 +26,12 @@ class WriteSettings(Section):
     extraction: Literal["rules", "off", "language_model"] = Field(
         "rules", description="How notes, facts and names are extracted from messages; a language model costs tokens."
     )
+    profile_scope: Literal["workspace", "user"] = Field(
+        "workspace",
+        description="Which profile of a user turns write: that of the workspace's namespace, or with user the one of "
+        "the whole tenant, which every workspace shows beneath its own. A workspace's settings come first. A key that "
+        "is bound to workspaces, namespaces or agents always writes the first.",
+    )
     near_duplicate: float = Field(
         0.92, gt=0, le=1, description="Cosine from which a note that says nothing new reinforces the old one; 1: never."
     )

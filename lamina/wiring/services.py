@@ -304,6 +304,7 @@ def build_recorder(
         metadata_limit=metadata_limit(settings),
         kept_versions=KeptVersions(settings.history.note_versions, settings.history.profile_versions),
         trash=trash_policy(settings),
+        profile_scope=settings.write.profile_scope,
     )
 
 

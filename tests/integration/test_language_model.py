@@ -381,6 +381,25 @@ async def test_only_what_the_messages_bear_out_is_believed(play: Play) -> None:
     assert fallbacks == {}
 
 
+async def test_a_fact_is_kept_under_the_domain_that_the_model_names(play: Play) -> None:
+    facts = [
+        {"message": 0, "key": "stack", "value": "Rust", "many": True, "domain": "Software Engineering"},
+        {"message": 0, "key": "style", "value": "terse", "many": False, "domain": "software_engineering"},
+        {"message": 0, "key": "name", "value": "Ann", "many": False, "domain": None},
+        {"message": 0, "key": "instructions", "value": "Be brief.", "many": True, "domain": "chat"},
+        {"message": 0, "key": "employer", "value": "Initech", "many": False},
+    ]
+
+    found, _ = await extracted(play(completion({**EMPTY, "facts": facts})), SAID)
+
+    assert found.profile == {
+        "domains": {"software_engineering": {"stack": ["Rust"], "style": "terse"}},
+        "name": "Ann",
+        "instructions": ["Be brief."],
+        "employer": "Initech",
+    }
+
+
 @pytest.mark.parametrize("missing", ["base_url", "model"])
 def test_without_endpoint_or_model_nothing_starts(missing: str, tmp_path: Path) -> None:
     model = {"base_url": "http://localhost/v1", "model": "small", missing: None}

@@ -184,3 +184,32 @@ def test_a_change_ends_the_old_and_states_the_new(text: str, expected: list[Any]
 )
 def test_it_states_nothing_of_the_profile(text: str) -> None:
     assert facts(text) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "domain", "value"),
+    [
+        ("When it comes to cooking, I prefer olive oil.", "cooking", "olive oil"),
+        ("As for travel, I prefer aisle seats.", "travel", "aisle seats"),
+        ("Regarding data science, I really prefer notebooks.", "data_science", "notebooks"),
+        ("For coding, I prefer short answers.", "coding", "short answers"),
+        ("At work, I prefer email.", "work", "email"),
+    ],
+)
+def test_a_preference_belongs_to_the_domain_that_its_sentence_begins_with(text: str, domain: str, value: str) -> None:
+    assert facts(text) == [stated(domains={domain: {"preferences": [value]}})]
+
+
+@pytest.mark.parametrize(
+    "start", ["In general", "For now", "In winter", "In my opinion", "For the most part", "At last"]
+)
+def test_a_phrase_that_names_no_domain_leaves_a_preference_general(start: str) -> None:
+    assert facts(f"{start}, I prefer tea.") == [stated(preferences=["tea"])]
+
+
+def test_the_tools_of_a_stack_belong_to_engineering() -> None:
+    assert facts("My tech stack is Node.js, Go and C++.") == [
+        stated(domains={"engineering": {"stack": ["Node.js", "Go", "C++"]}})
+    ]
+    assert facts("My stack is growing, and I like it.") == []
+    assert facts("My stack is a mess of Python.") == []

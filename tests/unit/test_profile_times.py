@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from lamina.core.profiles import ProfileStatement, TimedDocument, merge, state
+from lamina.core.profiles import ProfileStatement, TimedDocument, layered, merge, state
 
 NOW = datetime(2026, 11, 1, tzinfo=UTC)
 DAY = timedelta(days=1)
@@ -128,3 +128,46 @@ def test_statements_of_one_time_count_together_as_they_do_one_by_one() -> None:
     ]
 
     assert dict(state(TimedDocument({}), statements, NOW).document) == after(*statements)
+
+
+def of_domain(domain: str, **fields: Any) -> dict[str, Any]:
+    return {"domains": {domain: fields}}
+
+
+def test_fields_of_domains_have_times_of_their_own() -> None:
+    assert after(
+        said(2, patch=of_domain("cooking", oil="olive")),
+        said(3, patch=of_domain("engineering", stack=["Go"])),
+        said(5, patch=of_domain("cooking", oil="rape", style="slow")),
+    ) == {"domains": {"cooking": {"oil": "olive", "style": "slow"}, "engineering": {"stack": ["Go"]}}}
+
+
+def test_a_value_that_holds_no_longer_leaves_every_domain_in_either_order() -> None:
+    stated, withdrawn = said(3, patch=of_domain("cooking", likes=["oil"])), said(2, withdrawn={"likes": ["oil"]})
+
+    assert after(stated, withdrawn) == {}
+    assert after(said(1, patch=of_domain("cooking", likes=["oil"])), withdrawn) == of_domain("cooking", likes=["oil"])
+
+
+def test_domains_that_were_deleted_stay_away_from_an_import_of_before() -> None:
+    deleted = [said(9, patch=of_domain("a", x=1)), said(5, patch={"domains": None})]
+
+    assert after(*deleted, said(6, patch=of_domain("a", x=1, y=2))) == {}
+    assert after(*deleted, said(4, patch=of_domain("a", y=2))) == of_domain("a", y=2)
+    assert after(said(11, patch=of_domain("a", x=None)), document=of_domain("a", x=1)) == of_domain("a", x=1)
+    assert after(said(9, patch=of_domain("a", x=None)), document=of_domain("a", x=1)) == {}
+
+
+def test_the_upper_of_two_profiles_holds() -> None:
+    beneath = {"name": "Ann", "city": "Graz", "likes": ["tea"], "domains": {"a": {"x": 1, "y": 1}}}
+    above = {"city": "Rome", "likes": ["rain"], "domains": {"a": {"x": 2}}}
+
+    assert layered(beneath, above) == {
+        "name": "Ann",
+        "city": "Rome",
+        "likes": ["tea", "rain"],
+        "domains": {"a": {"x": 2, "y": 1}},
+    }
+    assert layered(
+        {"instructions": ["Always answer in German.", "Be brief."]}, {"instructions": ["Always answer in French."]}
+    ) == {"instructions": ["Be brief.", "Always answer in French."]}

@@ -1,19 +1,23 @@
-"""Tier 3: one JSON document a user, with the times of its fields, its version and its history."""
+"""Tier 3: one JSON document a user, with the times of its fields, its version and its history.
+
+A user has one in each namespace, and one of the whole tenant beneath them, in rows without workspace and namespace.
+"""
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from typing import Any
 
+from psycopg.rows import DictRow
 from psycopg.types.json import Json, Jsonb
 from pydantic import TypeAdapter
 
 from lamina.core.json_values import is_same_json
 from lamina.core.memories import Metadata, Profile, ProfileVersion
 from lamina.core.paging import Page
-from lamina.core.profiles import FieldTimes, ProfileStatement, TimedDocument, revert, state, verified_after
+from lamina.core.profiles import FieldTimes, ProfileStatement, TimedDocument, layered, revert, state, verified_after
 from lamina.core.scope import Scope
 from lamina.errors import NotFound
 from lamina.stores.postgres.connection import Connection, Pool, connect, scope_parameters
@@ -32,10 +36,12 @@ class ProfileWrite:
     Args:
         kept_versions: How many versions its history keeps.
         is_verified: Whether the user itself, or an admin, writes.
+        is_tenant_wide: Whether the profile of the whole tenant is meant, and not that of the scope's namespace.
     """
 
     kept_versions: int
     is_verified: bool = False
+    is_tenant_wide: bool = False
 
 
 async def patch_profile(
@@ -68,7 +74,7 @@ async def revert_profile(
     Raises:
         NotFound: If that version is not kept.
     """
-    parameters = {**scope_parameters(scope), "version": version}
+    parameters = {**_owner(scope, is_tenant_wide=write.is_tenant_wide), "version": version}
     cursor = await connection.execute(QUERIES["get_profile_version"], parameters)
     row = await cursor.fetchone()
     if row is None:
@@ -95,7 +101,8 @@ async def _write(
     *,
     decide: Callable[[TimedDocument], TimedDocument] | None = None,
 ) -> Profile:
-    parameters: dict[str, Any] = {**scope_parameters(scope), "now": now, "kept": write.kept_versions}
+    owner = _owner(scope, is_tenant_wide=write.is_tenant_wide)
+    parameters: dict[str, Any] = {**owner, "now": now, "kept": write.kept_versions}
     cursor = await connection.execute(QUERIES["lock_profile"], parameters)
     row = await cursor.fetchone()
     assert row is not None  # noqa: S101 - the upsert returns its row
@@ -119,25 +126,48 @@ async def _write(
     return Profile(scope.user or "", document, version + 1, now, is_all_verified)
 
 
+def _owner(scope: Scope, *, is_tenant_wide: bool) -> dict[str, Any]:
+    return scope_parameters(scope) | ({"workspace": "", "namespace": ""} if is_tenant_wide else {})
+
+
 class Profiles:
     """Reads profiles."""
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
 
-    async def get(self, scope: Scope) -> Profile:
+    async def get(self, scope: Scope, *, is_tenant_wide: bool = False) -> Profile:
         """Return the user's profile; one that was never written is empty, with version 0."""
         async with connect(self._pool) as connection:
-            cursor = await connection.execute(QUERIES["get_profile"], scope_parameters(scope))
-            row = await cursor.fetchone()
-        if row is None:
-            return Profile(scope.user or "", {}, 0, is_verified=True)
-        is_verified = frozenset(row["verified_fields"]) >= row["document"].keys()
-        return Profile(scope.user or "", row["document"], row["version"], row["updated_at"], is_verified)
+            owner = _owner(scope, is_tenant_wide=is_tenant_wide)
+            row = await (await connection.execute(QUERIES["get_profile"], owner)).fetchone()
+        return _profile(scope, row)
 
-    async def versions(self, scope: Scope, page: Page) -> tuple[ProfileVersion, ...]:
+    async def layered(self, scope: Scope) -> Profile:
+        """Return the user's profile in the namespace over that of the whole tenant; its version is the upper one's."""
+        async with connect(self._pool) as connection:
+            cursor = await connection.execute(QUERIES["get_profile_layers"], scope_parameters(scope))
+            rows = {row["workspace"]: row async for row in cursor}
+        own, beneath = _profile(scope, rows.get(scope.workspace)), _profile(scope, rows.get(""))
+        if not beneath.document:
+            return own
+        return replace(
+            own,
+            document=layered(beneath.document, own.document),
+            updated_at=max(filter(None, (own.updated_at, beneath.updated_at)), default=None),
+            is_verified=own.is_verified and beneath.is_verified,
+        )
+
+    async def versions(self, scope: Scope, page: Page, *, is_tenant_wide: bool = False) -> tuple[ProfileVersion, ...]:
         """Return the states that the user's profile was in, the latest first, as far back as they are kept."""
         async with connect(self._pool) as connection:
-            parameters = {**scope_parameters(scope), **page.parameters("version")}
+            parameters = {**_owner(scope, is_tenant_wide=is_tenant_wide), **page.parameters("version")}
             cursor = await connection.execute(QUERIES["list_profile_versions"], parameters)
             return tuple([ProfileVersion(**row) async for row in cursor])
+
+
+def _profile(scope: Scope, row: DictRow | None) -> Profile:
+    if row is None:
+        return Profile(scope.user or "", {}, 0, is_verified=True)
+    is_verified = frozenset(row["verified_fields"]) >= row["document"].keys()
+    return Profile(scope.user or "", row["document"], row["version"], row["updated_at"], is_verified)

@@ -31,6 +31,14 @@ SELECT document, version, updated_at,
 FROM profiles
 WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namespace)s AND user_id = %(user_id)s
 
+-- name: get_profile_layers
+-- The user's profile in the namespace, then that of the whole tenant.
+SELECT document, version, updated_at,
+       CASE WHEN verified_version = version THEN verified_fields ELSE '{}' END AS verified_fields, workspace
+FROM profiles
+WHERE tenant = %(tenant)s AND user_id = %(user_id)s
+  AND (workspace, namespace) IN ((%(workspace)s, %(namespace)s), ('', ''))
+
 -- name: get_profile_version
 SELECT document FROM profile_versions
 WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namespace)s AND user_id = %(user_id)s

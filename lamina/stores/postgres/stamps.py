@@ -67,6 +67,7 @@ class Stamps:
             "workspaces": [scope.workspace for scope in scopes],
             "namespaces": [scope.namespace for scope in scopes],
             "agents": [scope.agent for scope in scopes],
+            "users": [scope.user for scope in scopes],
         }
         # The caller's deadline frees the caller, this one the connection: two that hang would end all stamps.
         async with asyncio.timeout(self._deadline_s):
@@ -82,6 +83,7 @@ def _stamp(row: DictRow, text: TextKey | None) -> Stamp:
         shared=tuple(map(_shared_epoch, row["shares"])),
         profile=profile and stored_profile({**profile, "updated_at": _moment(profile["updated_at"])}),
         settings=UNSET if row["settings"] is None else stored_settings(row["settings"], row["settings_updated_at"]),
+        user_profile=row["user_profile"],
         is_settled=row["is_settled"],
         question=None if text is None else Remembered(row["embedding"], row["embedding_used_at"]),
         empty=frozenset(spec.tier for name, spec in TIERS.items() if not row[f"has_{name}"]),

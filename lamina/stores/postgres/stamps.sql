@@ -5,6 +5,7 @@ SELECT coalesce(own.epoch, 0) AS namespace_epoch,
        coalesce(whole.epoch, 0) AS workspace_epoch,
        coalesce(shared.shares, '{}') AS shares,
        profile.profile,
+       beneath.version || ' ' || extract(epoch FROM beneath.updated_at) AS user_profile,
        chosen.settings, chosen.updated_at AS settings_updated_at,
        NOT EXISTS (
            SELECT 1 FROM outbox o
@@ -27,13 +28,15 @@ SELECT coalesce(own.epoch, 0) AS namespace_epoch,
            AS has_documents,
        kept.embedding, kept.last_used_at AS embedding_used_at
 FROM unnest(%(tenants)s::text[], %(workspaces)s::text[], %(namespaces)s::text[], %(agents)s::text[],
-            %(text_hashes)s::bytea[])
-     WITH ORDINALITY AS asked (tenant, workspace, namespace, agent, text_hash, place)
+            %(users)s::text[], %(text_hashes)s::bytea[])
+     WITH ORDINALITY AS asked (tenant, workspace, namespace, agent, user_id, text_hash, place)
 LEFT JOIN embedding_cache kept
     ON kept.tenant = asked.tenant AND kept.generation = %(generation)s AND kept.text_hash = asked.text_hash
 LEFT JOIN epochs own
     ON (own.tenant, own.workspace, own.namespace) = (asked.tenant, asked.workspace, asked.namespace)
 LEFT JOIN epochs whole ON (whole.tenant, whole.workspace, whole.namespace) = (asked.tenant, asked.workspace, '')
+LEFT JOIN profiles beneath
+    ON (beneath.tenant, beneath.workspace, beneath.namespace, beneath.user_id) = (asked.tenant, '', '', asked.user_id)
 LEFT JOIN workspace_settings chosen ON (chosen.tenant, chosen.workspace) = (asked.tenant, asked.workspace)
 LEFT JOIN LATERAL (
     SELECT array_agg(json_build_object(

@@ -31,9 +31,7 @@ class WorkspaceSettingsStore:
     async def get(self, tenant: str, workspace: str) -> WorkspaceSettings:
         """Return the settings of a workspace, with nothing set if they were never written."""
         async with connect(self._pool) as connection:
-            parameters = {"tenant": tenant, "workspace": workspace}
-            row = await (await connection.execute(QUERIES["get_workspace_settings"], parameters)).fetchone()
-        return UNSET if row is None else stored_settings(row["settings"], row["updated_at"])
+            return await read_settings(connection, tenant, workspace)
 
     async def put(self, tenant: str, workspace: str, settings: WorkspaceSettings, now: datetime) -> WorkspaceSettings:
         """Replace the settings of a workspace, and return them as stored."""
@@ -48,6 +46,13 @@ class WorkspaceSettingsStore:
 
         await in_transaction(self._pool, act)
         return replace(settings, updated_at=now)
+
+
+async def read_settings(connection: Connection, tenant: str, workspace: str) -> WorkspaceSettings:
+    """Return the settings of a workspace, with nothing set if they were never written."""
+    parameters = {"tenant": tenant, "workspace": workspace}
+    row = await (await connection.execute(QUERIES["get_workspace_settings"], parameters)).fetchone()
+    return UNSET if row is None else stored_settings(row["settings"], row["updated_at"])
 
 
 def stored_settings(stored: Mapping[str, Any], updated_at: datetime) -> WorkspaceSettings:
