@@ -145,9 +145,9 @@ class CacheShardActor:
         return self._shard.purge(tenant, workspace, layers)
 
     @counted
-    async def stats(self) -> ShardStats:
+    async def stats(self, tenant: str | None = None) -> ShardStats:
         """Return sizes, with expired entries that are not yet dropped, and the counts of the replicas."""
-        return self._shard.stats()
+        return self._shard.stats(tenant)
 
     @counted
     async def claim(self, space: Space, digest: bytes, lease_s: float, wait_s: float) -> bool:

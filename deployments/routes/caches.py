@@ -41,8 +41,8 @@ async def stats(
     ] = None,
     agent: Annotated[Id | None, Query(description="Only this agent's responses and calls of providers.")] = None,
 ) -> CacheStatsOut:
-    """Return counts and size of every layer, sizes of the tenant's tables, and its providers' hit rates of a week."""
-    health = _cache_health(services, await services.caches.shared.figures())
+    """Return the tenant's counts of every layer, sizes of its tables, and its providers' hit rates of a week."""
+    health = _cache_health(services, await services.caches.shared.figures_of(principal.tenant))
     where, whose = _clean(workspace, "workspace"), _clean(agent, "agent")
     tables = await services.caches.tables.figures(principal.tenant, where, utc_now(), whose)
     if principal.bounds.bound_fields():

@@ -10,7 +10,7 @@ from lamina.core.cache_stats import Holding, LayerCounts
 
 
 class LayerOut(BaseModel):
-    """Counts and size of one layer, over all tenants."""
+    """Counts of one layer, of the tenant in `/cache/stats` and of all in `/cache/health`; its size over all tenants."""
 
     hits: int = Field(description="Lookups that were answered; of agent_filter, lookups that it spared.")
     misses: int = Field(description="Lookups that were not.")

@@ -20,8 +20,9 @@ from lamina.core.cache_layers import (
     ShardQuery,
     Space,
 )
-from lamina.core.cache_stats import LayerCounts, LayerOutcome, ShardStats, ShardUpdate, Tally
+from lamina.core.cache_stats import LayerCounts, LayerOutcome, ShardStats, ShardUpdate, Tally, TenantTallies
 from lamina.core.ports import CacheShard
+from lamina.core.quotas import spending_tenant
 from lamina.errors import Unavailable, describe_error
 from lamina.policies.caching.rendezvous import owner
 from lamina.policies.caching.shard import add_up_stats
@@ -37,6 +38,8 @@ MAX_QUEUED = 256
 MAX_KEPT = 64  # An entry may have some tens of KB, and a call little time.
 MAX_WAITING = 1_000
 MAX_OWNERS = 10_000
+# Whose counts are told apart between two reports.
+MAX_TENANTS = 1_000
 # For the round trip of a caller that waits to the end.
 CLAIM_MARGIN_S = 1.0
 Result = TypeVar("Result")
@@ -140,6 +143,8 @@ class SharedCaches:
         self._layers = layers
         self._tally = Tally()
         self._unreported = Tally()
+        self._of_tenants = TenantTallies(MAX_TENANTS)
+        self._unreported_of_tenants = TenantTallies(MAX_TENANTS)
         self._is_reporting = False
         self._latest: tuple[float, CacheFigures | None] = (0.0, None)
         self._reports: WriteBehind[None] = WriteBehind(self._report, part="cache counts", window_s=REPORT_WINDOW_S)
@@ -229,6 +234,9 @@ class SharedCaches:
         """Count a look-up in a layer."""
         self._tally.observe(layer, outcome, elapsed_s)
         self._unreported.observe(layer, outcome, elapsed_s)
+        if tenant := spending_tenant():
+            self._of_tenants.of(tenant).observe(layer, outcome, elapsed_s)
+            self._unreported_of_tenants.of(tenant).observe(layer, outcome, elapsed_s)
         # One item in the queue is enough: the report takes all counts up to its own time.
         if not self._is_reporting:
             self._is_reporting = True
@@ -249,6 +257,14 @@ class SharedCaches:
             figures = CacheFigures(self._tally.read(), dict(zip(self._clients, stats, strict=True)))
             self._latest = (time.monotonic(), figures)
         return figures
+
+    async def figures_of(self, tenant: str) -> CacheFigures:
+        """Return the same of the requests of one tenant; sizes are those of all."""
+        await self.flush()
+        stats = await asyncio.gather(
+            *(self._call(name, lambda shard: shard.stats(tenant), None, (), STATS_DEADLINE_S) for name in self._clients)
+        )
+        return CacheFigures(self._of_tenants.of(tenant).read(), dict(zip(self._clients, stats, strict=True)))
 
     def counted(self) -> Mapping[Layer, LayerCounts]:
         """Return this replica's counts since it began."""
@@ -295,8 +311,9 @@ class SharedCaches:
     async def _report(self, _: Sequence[None]) -> None:
         """Report counts to any shard: those of all shards are added up."""
         self._is_reporting = False
-        counts = self._unreported.take()
+        update = ShardUpdate(counts=self._unreported.take(), of_tenants=self._unreported_of_tenants.take())
         try:
-            await next(iter(self._clients.values())).call(lambda shard: shard.keep(ShardUpdate(counts=counts)))
+            await next(iter(self._clients.values())).call(lambda shard: shard.keep(update))
         except Exception:  # noqa: BLE001 - reported with the next ones
-            self._unreported.add(counts)
+            self._unreported.add(update.counts)
+            self._unreported_of_tenants.add(update.of_tenants)

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Self
 
+from cachetools import LRUCache
+
 from lamina.core.cache_layers import CacheEntry, Layer, RespondingAgents
 
 # Upper bounds of the latency buckets, in seconds; one more bucket takes slower ones.
@@ -78,6 +80,34 @@ class Tally:
         return dict(self._counts)
 
 
+class TenantTallies:
+    """Add up the counts of each tenant; of the least recently seen beyond a number, nothing is known any more.
+
+    Args:
+        most: So many tenants.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._tallies: LRUCache[str, Tally] = LRUCache(most)
+
+    def of(self, tenant: str) -> Tally:
+        """Return the counts of a tenant, to be added to."""
+        if tenant not in self._tallies:
+            self._tallies[tenant] = Tally()
+        return self._tallies[tenant]
+
+    def add(self, counts: Mapping[str, Mapping[Layer, LayerCounts]]) -> None:
+        """Add counts of tenants."""
+        for tenant, more in counts.items():
+            self.of(tenant).add(more)
+
+    def take(self) -> Mapping[str, Mapping[Layer, LayerCounts]]:
+        """Return all counts and reset them."""
+        taken = {tenant: tally.read() for tenant, tally in self._tallies.items()}
+        self._tallies.clear()
+        return taken
+
+
 class _LayerTally:
     """Counts of one layer since they were last read; mutable, since it lies on the hot path."""
 
@@ -105,11 +135,13 @@ class ShardUpdate:
         entries: What to keep.
         agents: Who has responses.
         counts: Of its layers since its last report.
+        of_tenants: The part of these that requests of each tenant made.
     """
 
     entries: Sequence[CacheEntry] = ()
     agents: Sequence[RespondingAgents] = ()
     counts: Mapping[Layer, LayerCounts] = field(default_factory=dict)
+    of_tenants: Mapping[str, Mapping[Layer, LayerCounts]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

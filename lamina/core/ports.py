@@ -454,7 +454,7 @@ class CacheShard(Protocol):
         """Forget the layers' entries of a workspace, or of all workspaces of a tenant; return how many."""
         ...
 
-    async def stats(self) -> ShardStats:
+    async def stats(self, tenant: str | None = None) -> ShardStats:
         """Return the shard's content and the reported counts."""
         ...
 

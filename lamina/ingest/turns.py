@@ -37,6 +37,7 @@ from lamina.core.scope import Scope
 from lamina.core.tiers import Tier
 from lamina.core.trash import TrashKind
 from lamina.core.workspace_settings import ProfileScope
+from lamina.policies.importance import message_importance
 from lamina.errors import InvalidInput
 from lamina.ingest.embedding import EmbeddingBudget, embed_in_time
 from lamina.ingest.memory_linking import LinkDraft, MemoryLinker, MemoryText, PreparedLinks
@@ -263,7 +264,8 @@ class Recorder:
         ]
         draft = await self._linker.draft(memories, extraction)
         chunks, links = await self._embed(scope, draft)
-        prepared = tuple(map(PreparedMessage, ids, messages, chunks))
+        weights = _importances(messages, ids, extraction)
+        prepared = tuple(map(PreparedMessage, ids, messages, chunks, weights))
         read = await _prepare_each(notes, chunks[len(ids) :])
         return PreparedTurn(prepared, read, extraction.statements, links)
 
@@ -601,6 +603,19 @@ def _note_events(scope: Scope, notes: Sequence[NoteResult], back: Collection[UUI
     created = [Event.of(scope, EventKind.NOTE_CREATED, *fresh, notes=len(fresh))] if fresh else []
     restored = [Event.of(scope, EventKind.NOTE_RESTORED, *sorted(back))] if back else []
     return [*created, *restored, *([Event.of(scope, EventKind.NOTE_CHANGED, *raised)] if raised else [])]
+
+
+def _importances(messages: Sequence[Message], ids: Sequence[UUID], extraction: Extraction) -> list[float]:
+    """Return the importance of each message, by what was drawn from it."""
+    drawn: dict[str | None, list[float]] = {}
+    for note in extraction.notes:
+        drawn.setdefault(note.source, []).append(note.importance)
+    stating = {statement.source for statement in extraction.statements}
+    sources = [f"message:{id_}" for id_ in ids]
+    return [
+        message_importance(message, drawn.get(source, ()), states_facts=source in stating)
+        for message, source in zip(messages, sources, strict=True)
+    ]
 
 
 async def _announce(connection: Connection, scope: Scope, profile: Profile, write: ProfileWrite) -> None:

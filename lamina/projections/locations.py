@@ -37,9 +37,9 @@ def index_name(prefix: str, projection: ProjectionName, generation: Generation |
 def collection_name(
     settings: Settings, prefix: str, projection: ProjectionName, generation: Generation | None = None
 ) -> str:
-    """Return the name of an index on a Qdrant server; cold notes in one collection for all have another one."""
-    is_shared = projection == "cold" and settings.cold.collections == "shared"
-    return index_name(prefix, projection, generation) + ("_shared" if is_shared else "")
+    """Return the name of an index on a Qdrant server; cold notes otherwise than by default have another one."""
+    is_usual = projection != "cold" or settings.cold.collections == "per_namespace"
+    return index_name(prefix, projection, generation) + ("" if is_usual else f"_{settings.cold.collections}")
 
 
 def location_of(settings: Settings, projection: ProjectionName, generation: Generation | None = None) -> str:

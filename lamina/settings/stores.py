@@ -183,9 +183,10 @@ class PoolSettings(Section):
 class ColdSettings(Section):
     """When notes go cold, and the index of those that did."""
 
-    collections: Literal["per_namespace", "shared"] = Field(
+    collections: Literal["per_namespace", "named", "shared"] = Field(
         "per_namespace",
-        description="One collection for each tenant, workspace and namespace, or one for all, if there are very many.",
+        description="One collection for each tenant, workspace and namespace, named by a hash of their ids; the same "
+        "with the ids before the hash (named); or one for all, if there are very many (shared).",
     )
     days_per_doubling: float = Field(
         7.0,

@@ -6,11 +6,13 @@ from dataclasses import dataclass, field
 from typing import Self
 
 from lamina.core.cache_layers import CacheEntry, CacheKey, Layer, RespondingAgents, ShardAnswer, ShardQuery, Space
-from lamina.core.cache_stats import Holding, ShardStats, ShardUpdate, Tally
+from lamina.core.cache_stats import Holding, ShardStats, ShardUpdate, Tally, TenantTallies
 from lamina.policies.caching.ttl_lru import TtlLru
 
 EntryPlace = tuple[Space, CacheKey]
 MAX_AGENTS = 10_000
+# Whose counts are told apart.
+MAX_TENANTS = 2_000
 # Longer than Postgres takes to list the agents of a workspace.
 RECENT_S = 10.0
 # Only to let go of workspaces that are not asked for: a list that has ended still answers yes.
@@ -198,6 +200,7 @@ class Shard:
         agents = limits.layers.get(Layer.AGENTS)
         self._agents = None if agents is None else AgentFilter(agents)
         self._tally = Tally()
+        self._of_tenants = TenantTallies(MAX_TENANTS)
 
     def find(self, query: ShardQuery, now: float) -> ShardAnswer:
         """Return the outermost whole answer, or else the pieces, that the layers have.
@@ -224,6 +227,7 @@ class Shard:
             if self._agents is not None:
                 self._agents.add(agents, now)
         self._tally.add(update.counts)
+        self._of_tenants.add(update.of_tenants)
 
     def purge(self, tenant: str, workspace: str | None, layers: Collection[Layer]) -> int:
         """Drop the layers' entries of a workspace, or of a whole tenant; return how many."""
@@ -248,14 +252,15 @@ class Shard:
             if part is not None:
                 part.expire(now)
 
-    def stats(self) -> ShardStats:
-        """Return the size of every layer, and the counts of the replicas."""
+    def stats(self, tenant: str | None = None) -> ShardStats:
+        """Return the size of every layer, and the counts of the replicas, of one tenant's requests if it is given."""
         holdings = {layer: lru.holding() for layer, lru in self._layers.items()}
         if self._swarms is not None:
             holdings[Layer.SWARM] = self._swarms.holding()
         if self._agents is not None:
             holdings[Layer.AGENTS] = self._agents.holding()
-        return ShardStats(holdings, self._tally.read())
+        tally = self._tally if tenant is None else self._of_tenants.of(tenant)
+        return ShardStats(holdings, tally.read())
 
     def _get(self, space: Space, key: CacheKey, now: float) -> object | None:
         if key.layer is Layer.SWARM:

@@ -1,6 +1,7 @@
 """The collections that cold notes lie in."""
 
 import hashlib
+import re
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass
 from typing import Literal, TypeVar
@@ -8,8 +9,10 @@ from uuid import UUID
 
 from lamina.core.ports import Change, PlacedRecord, Record
 
-Layout = Literal["per_namespace", "shared"]
+Layout = Literal["per_namespace", "named", "shared"]
 Key = TypeVar("Key", bound=Hashable)
+MAX_SHOWN_CHARS = 32
+_NO_LETTER = re.compile(r"[^A-Za-z0-9-]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,12 +23,18 @@ class Collection:
     workspace: str | None = None
     namespace: str | None = None
 
-    def name(self) -> str:
-        """Return its name: a hash of the ids, which may hold anything but are never mixed up."""
+    def name(self, layout: Layout = "per_namespace") -> str:
+        """Return its name: a hash of the ids, which may hold anything but are never mixed up.
+
+        Where collections are named, the ids stand before it, as far as their letters can stand in a name.
+        """
         digest = hashlib.blake2b(digest_size=16)
         for part in (part for part in astuple(self) if part is not None):
             digest.update(len(part.encode()).to_bytes(8, "big") + part.encode())
-        return digest.hexdigest()
+        if layout != "named":
+            return digest.hexdigest()
+        shown = (_NO_LETTER.sub("-", part)[:MAX_SHOWN_CHARS] for part in astuple(self) if part is not None)
+        return "_".join([*shown, digest.hexdigest()[:16]])
 
 
 SHARED = Collection()

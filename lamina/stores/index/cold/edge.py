@@ -165,7 +165,7 @@ class ColdIndex:
         return collection_of(self._layout, tenant, workspace, namespace)
 
     def _holds(self, collection: Collection) -> bool:
-        folder = self._root / collection.name()
+        folder = self._root / collection.name(self._layout)
         return (folder / SHARD).is_dir() or before_compaction(folder / SHARD).is_dir()
 
     def _own(self) -> None:
@@ -185,7 +185,7 @@ class ColdIndex:
 
     def _open(self, collection: Collection) -> QdrantEdgeIndex:
         self._own()
-        folder = self._root / collection.name()
+        folder = self._root / collection.name(self._layout)
         ids = {"ids": [part for part in astuple(collection) if part is not None]}
         if not (folder / SHARD).exists():
             _write(folder / MARKER, ids)
@@ -208,7 +208,7 @@ class ColdIndex:
         finally:
             shard.close()
         if is_empty:
-            folder = self._root / collection.name()
+            folder = self._root / collection.name(self._layout)
             # Renamed first: what a crash leaves of it is no collection.
             (folder / SHARD).rename(folder / "removed")
             shutil.rmtree(folder)
@@ -217,7 +217,7 @@ class ColdIndex:
         with self._lock:
             lost, self._lost = self._lost, set()
         if lost:
-            names = ", ".join(sorted(collection.name() for collection in lost))
+            names = ", ".join(sorted(collection.name(self._layout) for collection in lost))
             raise Unavailable("cold index", f"changes of {names} could not be written to disk")
 
 

@@ -128,7 +128,7 @@ class QdrantColdIndex:
         return frozenset(await self._collections.aliases(self._prefix)) - {self._mark}
 
     def _alias(self, tenant: str, workspace: str, namespace: str) -> str:
-        return self._prefix + collection_of(self._layout, tenant, workspace, namespace).name()
+        return self._prefix + collection_of(self._layout, tenant, workspace, namespace).name(self._layout)
 
     def _index(self, alias: str) -> QdrantIndex:
         return QdrantIndex(
