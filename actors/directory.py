@@ -60,9 +60,9 @@ class RemoteShard:
         """Drop entries of a workspace or a tenant."""
         return int(await self._call("purge", tenant, workspace, layers))
 
-    async def stats(self) -> ShardStats:
+    async def stats(self, tenant: str | None = None) -> ShardStats:
         """Return sizes, and the counts of the replicas."""
-        stats: ShardStats = await self._call("stats")
+        stats: ShardStats = await self._call("stats", tenant)
         return stats
 
     async def claim(self, space: Space, digest: bytes, lease_s: float, wait_s: float) -> bool:

@@ -37,11 +37,11 @@ from lamina.core.scope import Scope
 from lamina.core.tiers import Tier
 from lamina.core.trash import TrashKind
 from lamina.core.workspace_settings import ProfileScope
-from lamina.policies.importance import message_importance
 from lamina.errors import InvalidInput
 from lamina.ingest.embedding import EmbeddingBudget, embed_in_time
 from lamina.ingest.memory_linking import LinkDraft, MemoryLinker, MemoryText, PreparedLinks
 from lamina.ingest.write_once import write_once
+from lamina.policies.importance import message_importance
 from lamina.stores.postgres.agent_turns import insert_turn
 from lamina.stores.postgres.connection import Connection, Pool, in_transaction
 from lamina.stores.postgres.epochs import bump_epoch, end_responses_to_user

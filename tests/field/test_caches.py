@@ -213,7 +213,7 @@ class Broken:
     async def purge(self, tenant: str, workspace: str | None, layers: Sequence[Layer]) -> int:
         return int(await self._fail())
 
-    async def stats(self) -> ShardStats:
+    async def stats(self, tenant: str | None = None) -> ShardStats:
         answer: ShardStats = await self._fail()
         return answer
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 import signal
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -221,6 +222,22 @@ def test_ids_that_join_to_the_same_text_have_different_folders() -> None:
     folders = [Collection(*ids).name() for ids in parts]
 
     assert all(one != other for one, other in combinations([*folders, Collection().name()], 2))
+
+
+def test_collections_that_are_named_show_their_ids(path: Path) -> None:
+    parts = [("acme", "boats/ж", "x" * 128), ("acme", "boats/я", "x" * 128), ("acme", "boats-", "x")]
+    index = open_cold(path, "named")
+    scope = Scope("acme", "boats/ж")
+
+    index.apply([Change(ONE, placed("note", scope=scope))])
+    index.flush()
+    folders = [Collection(*ids).name("named") for ids in parts]
+
+    assert index.count(scope) == 1
+    assert [folder.name for folder in path.iterdir() if folder.name.startswith("acme_boats--_default_")]
+    assert len(set(folders)) == len(folders)
+    assert all(re.fullmatch(r"acme_boats-+_x{1,32}_[0-9a-f]{16}", folder) for folder in folders)
+    index.close()
 
 
 def test_at_most_so_many_collections_are_open_and_all_are_found(path: Path) -> None:

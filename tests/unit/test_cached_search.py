@@ -17,6 +17,7 @@ from lamina.caching.shared_caches import SharedCaches
 from lamina.core.cache_layers import Layer, ShardAnswer, ShardQuery
 from lamina.core.cache_stats import LayerCounts, LayerOutcome, ShardUpdate
 from lamina.core.memory_profiles import MemoryProfile
+from lamina.core.quotas import counted_spending
 from lamina.core.scope import Scope
 from lamina.core.sharing import Share
 from lamina.core.stamps import SharedEpoch, Stamp
@@ -423,6 +424,24 @@ async def test_counts_reach_the_shard_once(replica: Replica) -> None:
     assert (turn.hits, turn.misses, turn.errors) == (1, 1, 0)
     assert stats.counts[Layer.FRONT].hits == 1
     assert stats.counts == replica.caches.counted()
+
+
+async def test_the_counts_of_a_tenant_are_those_of_its_requests(replica: Replica) -> None:
+    for tenant, times in (("acme", 2), ("globex", 1)):
+        with counted_spending(tenant):
+            for _ in range(times):
+                replica.caches.observe(Layer.TURN, LayerOutcome.HIT)
+    replica.caches.observe(Layer.TURN, LayerOutcome.MISS)
+
+    found = {tenant: await replica.caches.figures_of(tenant) for tenant in ("acme", "globex", "nobody")}
+
+    assert {tenant: item.totals().counts.get(Layer.TURN) for tenant, item in found.items()} == {
+        "acme": LayerCounts(hits=2),
+        "globex": LayerCounts(hits=1),
+        "nobody": None,
+    }
+    assert found["acme"].here[Layer.TURN].hits == 2
+    assert (await replica.caches.figures()).totals().counts[Layer.TURN] == LayerCounts(hits=3, misses=1)
 
 
 async def test_counts_that_the_shard_does_not_take_are_told_later() -> None:

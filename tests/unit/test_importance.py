@@ -4,9 +4,7 @@ from lamina.core.memories import Message, Role
 from lamina.policies.importance import message_importance, passage_importance
 
 
-@pytest.mark.parametrize(
-    "text", ["ok", "Thanks a lot!", "guten Morgen", "谢谢", "¡Gracias!", "спасибо большое", "👍", "", "haha yes"]
-)
+@pytest.mark.parametrize("text", ["ok", "Thanks a lot!", "谢谢", "¡Gracias!", "спасибо большое", "👍", "", "haha yes"])
 def test_a_few_words_matter_little(text: str) -> None:
     assert message_importance(Message(Role.USER, text), (), states_facts=False) == 0.3
     assert passage_importance(1, text) == 0.3

@@ -20,8 +20,8 @@ from lamina.core.preconditions import UNCONDITIONAL, Precondition
 from lamina.core.queries import Candidate, FilterField, Filters, Place, Query
 from lamina.core.scope import Scope
 from lamina.core.tiers import Tier
-from lamina.policies.importance import passage_importance
 from lamina.errors import Conflict, NotFound
+from lamina.policies.importance import passage_importance
 from lamina.stores.index.ports import Visible
 from lamina.stores.postgres.connection import Connection, Pool, connect, read_tuples, scope_parameters
 from lamina.stores.postgres.filters import Columns, apply_filters, place_parameters, query_parameters
@@ -255,9 +255,7 @@ def _passage_columns(placed: Sequence[_PlacedPassage]) -> dict[str, list[Any]]:
         "text_starts": [span.start for span in spans],
         "text_ends": [span.end for span in spans],
         "line_starts": [lines and lines[0] for lines in map(_lines, placed)],
-        "importances": [
-            passage_importance(item.position, text) for item, text in zip(placed, contents, strict=True)
-        ],
+        "importances": [passage_importance(item.position, text) for item, text in zip(placed, contents, strict=True)],
         "line_ends": [lines and lines[1] for lines in map(_lines, placed)],
     }
 
