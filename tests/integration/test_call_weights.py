@@ -138,12 +138,12 @@ async def test_messages_and_passages_are_weighed_by_their_importance(application
         messages = dict(connection.execute("SELECT content, importance FROM messages").fetchall())
         passages = [row[0] for row in connection.execute("SELECT importance FROM passages ORDER BY position")]
 
-    alone = {"importance": 1, "similarity": 0, "recency": 0}
+    alone = {"importance": 1, "similarity": 0.001, "recency": 0.001}
     asked = {
         "fusion": "composite",
         "relevance": alone,
         "tiers": ["sessions"],
-        "query": "painted ferry, thanks, weather",
+        "query": " ".join(said),
     }
     ranked = [hit["content"] for hit in await found(client, **asked)]
 
