@@ -41,7 +41,6 @@ from lamina.errors import InvalidInput
 from lamina.ingest.embedding import EmbeddingBudget, embed_in_time
 from lamina.ingest.memory_linking import LinkDraft, MemoryLinker, MemoryText, PreparedLinks
 from lamina.ingest.write_once import write_once
-from lamina.policies.importance import message_importance
 from lamina.stores.postgres.agent_turns import insert_turn
 from lamina.stores.postgres.connection import Connection, Pool, in_transaction
 from lamina.stores.postgres.epochs import bump_epoch, end_responses_to_user
@@ -264,8 +263,7 @@ class Recorder:
         ]
         draft = await self._linker.draft(memories, extraction)
         chunks, links = await self._embed(scope, draft)
-        weights = _importances(messages, ids, extraction)
-        prepared = tuple(map(PreparedMessage, ids, messages, chunks, weights))
+        prepared = tuple(map(PreparedMessage, ids, messages, chunks))
         read = await _prepare_each(notes, chunks[len(ids) :])
         return PreparedTurn(prepared, read, extraction.statements, links)
 
@@ -603,19 +601,6 @@ def _note_events(scope: Scope, notes: Sequence[NoteResult], back: Collection[UUI
     created = [Event.of(scope, EventKind.NOTE_CREATED, *fresh, notes=len(fresh))] if fresh else []
     restored = [Event.of(scope, EventKind.NOTE_RESTORED, *sorted(back))] if back else []
     return [*created, *restored, *([Event.of(scope, EventKind.NOTE_CHANGED, *raised)] if raised else [])]
-
-
-def _importances(messages: Sequence[Message], ids: Sequence[UUID], extraction: Extraction) -> list[float]:
-    """Return the importance of each message, by what was drawn from it."""
-    drawn: dict[str | None, list[float]] = {}
-    for note in extraction.notes:
-        drawn.setdefault(note.source, []).append(note.importance)
-    stating = {statement.source for statement in extraction.statements}
-    sources = [f"message:{id_}" for id_ in ids]
-    return [
-        message_importance(message, drawn.get(source, ()), states_facts=source in stating)
-        for message, source in zip(messages, sources, strict=True)
-    ]
 
 
 async def _announce(connection: Connection, scope: Scope, profile: Profile, write: ProfileWrite) -> None:

@@ -1,7 +1,6 @@
 from typing import Any
 
 import httpx
-import psycopg
 import pytest
 
 from tests.support.application import Application
@@ -124,32 +123,3 @@ async def test_a_source_of_weight_0_is_not_counted_among_the_sources(
 
     assert left_out & whole
     assert not left_out & counted
-
-
-async def test_messages_and_passages_are_weighed_by_their_importance(application: Application) -> None:
-    client = application.client()
-    said = ["Thanks a lot!", "We decided to paint the ferry green.", "The weather was fine all day long."]
-    turn = {"session": "s", "messages": [{"role": "user", "content": text} for text in said]}
-    await client.post("/v1/turns", json=turn)
-    pages = "\n\n".join(f"# Part {number}\n\n" + "The harbour and its boats. " * 40 for number in range(3))
-    await client.post("/v1/documents", json={"key": "guide", "content": pages})
-    await application.indexed()
-    with psycopg.connect(application.url) as connection:
-        messages = dict(connection.execute("SELECT content, importance FROM messages").fetchall())
-        passages = [row[0] for row in connection.execute("SELECT importance FROM passages ORDER BY position")]
-
-    alone = {"importance": 1, "similarity": 0.001, "recency": 0.001}
-    asked = {
-        "fusion": "composite",
-        "relevance": alone,
-        "tiers": ["sessions"],
-        "query": " ".join(said),
-    }
-    ranked = [hit["content"] for hit in await found(client, **asked)]
-
-    assert [messages[text] for text in said] == [0.3, messages[said[1]], 0.5]
-    assert messages[said[1]] > 0.5
-    assert passages[0] == 0.7
-    assert set(passages[1:]) == {0.5}
-    assert ranked == sorted(ranked, key=messages.__getitem__, reverse=True)
-    assert len(ranked) >= 2

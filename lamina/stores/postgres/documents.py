@@ -21,7 +21,6 @@ from lamina.core.queries import Candidate, FilterField, Filters, Place, Query
 from lamina.core.scope import Scope
 from lamina.core.tiers import Tier
 from lamina.errors import Conflict, NotFound
-from lamina.policies.importance import passage_importance
 from lamina.stores.index.ports import Visible
 from lamina.stores.postgres.connection import Connection, Pool, connect, read_tuples, scope_parameters
 from lamina.stores.postgres.filters import Columns, apply_filters, place_parameters, query_parameters
@@ -244,18 +243,16 @@ class _PlacedPassage(NamedTuple):
 
 def _passage_columns(placed: Sequence[_PlacedPassage]) -> dict[str, list[Any]]:
     spans = [item.passage.span for item in placed]
-    contents = [item.document.passage(span) for item, span in zip(placed, spans, strict=True)]
     return {
         "ids": [item.passage.id for item in placed],
         "document_ids": [item.document_id for item in placed],
         "positions": [item.position for item in placed],
-        "contents": contents,
+        "contents": [item.document.passage(item.passage.span) for item in placed],
         "headings": [span.heading for span in spans],
         "pages": [span.page for span in spans],
         "text_starts": [span.start for span in spans],
         "text_ends": [span.end for span in spans],
         "line_starts": [lines and lines[0] for lines in map(_lines, placed)],
-        "importances": [passage_importance(item.position, text) for item, text in zip(placed, contents, strict=True)],
         "line_ends": [lines and lines[1] for lines in map(_lines, placed)],
     }
 

@@ -52,15 +52,14 @@ ORDER BY p.id, c.chunk
 WITH added AS (
     INSERT INTO passages (
         id, document_id, position, content, tenant, workspace, namespace, user_id, heading, page, text_start, text_end,
-        line_start, line_end, importance
+        line_start, line_end
     )
     SELECT t.id, t.document_id, t.position, t.content, %(tenant)s, %(workspace)s, %(namespace)s, %(user_id)s,
-           t.heading, t.page, t.text_start, t.text_end, t.line_start, t.line_end, t.importance
+           t.heading, t.page, t.text_start, t.text_end, t.line_start, t.line_end
     FROM unnest(%(ids)s::uuid[], %(document_ids)s::uuid[], %(positions)s::int[], %(contents)b::text[],
                 %(headings)b::text[], %(pages)s::int[], %(text_starts)s::int[], %(text_ends)s::int[],
-                %(line_starts)s::int[], %(line_ends)s::int[], %(importances)s::float8[])
-         AS t (id, document_id, position, content, heading, page, text_start, text_end, line_start, line_end,
-               importance)
+                %(line_starts)s::int[], %(line_ends)s::int[])
+         AS t (id, document_id, position, content, heading, page, text_start, text_end, line_start, line_end)
 )
 INSERT INTO passage_chunks (
     passage_id, chunk, text_start, text_end, tenant, workspace, namespace, user_id, tsv, generation, embedding
@@ -188,7 +187,7 @@ SELECT 'documents', id FROM passages ORDER BY id
 -- name: read_linked_passages
 -- Each with the cosine of its chunk nearest to the query.
 SELECT p.id, d.event_at, 0 AS text_start, NULL::integer AS text_end, 1.0::float8 AS confidence,
-       p.importance, d.user_id, NULL::timestamptz AS last_hit_at, 'warm' AS temperature,
+       0.5::float8 AS importance, d.user_id, NULL::timestamptz AS last_hit_at, 'warm' AS temperature,
        NULL::timestamptz AS expires_at,
        coalesce((SELECT 1 - min(c.embedding <=> %(embedding)s::vector)
                  FROM passage_chunks c WHERE c.passage_id = p.id AND c.generation = %(generation)s), 0)::float8 AS cosine
@@ -268,7 +267,7 @@ SELECT d.id FROM passages p JOIN documents d ON d.id = p.document_id WHERE p.id 
 -- name: read_found_passages
 -- Rows of hits: a part of one statement. It asks again for all that the query may see, for a row may have
 -- changed since a source ranked it.
-SELECT 6, p.id, CASE WHEN d.path IS NULL THEN 'passage' ELSE 'file' END, p.content, d.event_at, 1.0, p.importance, d.user_id,
+SELECT 6, p.id, CASE WHEN d.path IS NULL THEN 'passage' ELSE 'file' END, p.content, d.event_at, 1.0, 0.5, d.user_id,
        d.agent_id, NULL, NULL, coalesce(d.path, d.sent_key, d.key), d.tags,
        CASE WHEN d.path IS NULL THEN d.metadata
             ELSE json_build_object('path', d.path, 'line_start', p.line_start, 'line_end', p.line_end) END,

@@ -20,7 +20,6 @@ from lamina.core.queries import Candidate, FilterField, Filters, Hit, Neighbour,
 from lamina.core.scope import Scope
 from lamina.core.tiers import Tier
 from lamina.errors import NotFound
-from lamina.policies.importance import USUAL
 from lamina.policies.ranking.present_order import asks_for_state
 from lamina.policies.ranking.scores import similarity_score, widening
 from lamina.stores.index.ports import FoundMessages, Visible
@@ -78,7 +77,6 @@ class PreparedMessage:
     id: UUID
     message: Message
     chunks: tuple[Chunk, ...]
-    importance: float = USUAL
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +160,6 @@ def _columns(new: Mapping[bytes, PreparedMessage], first: int, now: datetime) ->
         "hashes": list(new),
         "metadata": [Json(message.metadata) for message in messages],
         "times": [message.occurred_at or now for message in messages],
-        "importances": [item.importance for item in new.values()],
     }
 
 

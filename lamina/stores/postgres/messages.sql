@@ -14,15 +14,15 @@ WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namesp
 WITH said AS (
     SELECT * FROM unnest(%(ids)s::uuid[], %(positions)s::bigint[], %(roles)s::text[], %(names)s::text[],
                          %(refs)s::text[], %(contents)b::text[], %(hashes)s::bytea[], %(metadata)b::json[],
-                         %(times)s::timestamptz[], %(importances)s::float8[])
-                  AS t (id, position, role, name, ref, content, content_hash, metadata, occurred_at, importance)
+                         %(times)s::timestamptz[])
+                  AS t (id, position, role, name, ref, content, content_hash, metadata, occurred_at)
 ), added AS (
     INSERT INTO messages (
         id, tenant, workspace, namespace, session_id, user_id, agent_id, swarm_id,
-        position, role, name, ref, content, content_hash, metadata, occurred_at, importance
+        position, role, name, ref, content, content_hash, metadata, occurred_at
     )
     SELECT id, %(tenant)s, %(workspace)s, %(namespace)s, %(session_id)s, %(user_id)s, %(agent_id)s, %(swarm_id)s,
-           position, role, name, ref, content, content_hash, metadata, occurred_at, importance
+           position, role, name, ref, content, content_hash, metadata, occurred_at
     FROM said
 ), advanced AS (
     UPDATE sessions SET next_position = next_position + cardinality(%(ids)s::uuid[])
@@ -312,8 +312,8 @@ SELECT 'messages', id FROM messages WHERE compacted_at IS NULL ORDER BY id
 -- name: read_linked_messages
 -- Each at its chunk nearest to the query.
 SELECT DISTINCT ON (m.id)
-       m.id, m.occurred_at, c.text_start, c.text_end, 1.0::float8 AS confidence, m.importance,
-       m.user_id, NULL::timestamptz AS last_hit_at, 'warm' AS temperature, NULL::timestamptz AS expires_at,
+       m.id, m.occurred_at, c.text_start, c.text_end, 1.0::float8 AS confidence, 0.5::float8 AS importance, m.user_id,
+       NULL::timestamptz AS last_hit_at, 'warm' AS temperature, NULL::timestamptz AS expires_at,
        coalesce(1 - (c.embedding <=> %(embedding)s::vector), 0)::float8 AS cosine
 FROM messages m
 JOIN message_chunks c ON c.message_id = m.id AND c.generation = %(generation)s
@@ -380,7 +380,7 @@ SELECT workspace, namespace, user_id, session_id FROM gone
 -- Rows of hits: a part of one statement. It asks again for all that the query may see, for a row may have
 -- changed since a source ranked it.
 SELECT 1 AS tier, m.id, 'message' AS kind, m.content, m.occurred_at, 1.0::float8 AS confidence,
-       m.importance, m.user_id, m.agent_id, m.session_id, m.name, m.ref, '{}'::text[] AS tags, m.metadata,
+       0.5::float8 AS importance, m.user_id, m.agent_id, m.session_id, m.name, m.ref, '{}'::text[] AS tags, m.metadata,
        m.role AS source, NULL::timestamptz AS last_hit_at, 'warm' AS temperature, NULL::text AS title,
        NULL::uuid AS document_id, NULL::integer AS position, NULL::timestamptz AS expires_at, NULL::text AS heading,
        NULL::integer AS page, NULL::text AS trigger

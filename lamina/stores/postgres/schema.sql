@@ -548,7 +548,6 @@ CREATE TABLE public.messages (
     is_summary boolean DEFAULT false NOT NULL,
     compacted_at timestamp with time zone,
     compacted_into uuid,
-    importance double precision DEFAULT 0.5 NOT NULL,
     CONSTRAINT messages_role_check CHECK ((role = ANY (ARRAY['user'::text, 'assistant'::text, 'system'::text, 'tool'::text])))
 );
 CREATE TABLE public.note_chunks (
@@ -676,8 +675,7 @@ CREATE TABLE public.passages (
     text_start integer NOT NULL,
     text_end integer NOT NULL,
     line_start integer,
-    line_end integer,
-    importance double precision DEFAULT 0.5 NOT NULL
+    line_end integer
 );
 CREATE TABLE public.procedure_embeddings (
     procedure_id uuid NOT NULL,
