@@ -381,10 +381,10 @@ class Calls(ABC):
 
     @listing
     def user_profile_versions(
-        self, /, user: str, **fields: Any
+        self, /, user: str, **page: Any
     ) -> "ListCall[models.ProfileVersionsOut, models.ProfileVersionOut]":
         """Return the earlier states of that profile (`GET /v1/users/profile/versions`)."""
-        return self._list("versions", "/v1/users/profile/versions", self._in_query(scope))
+        return self._list("versions", "/v1/users/profile/versions", {"user": user, **page})
 
     @route
     def revert_user_profile(self, /, user: str, version: int) -> "Call[models.ProfileOut]":

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import httpx
-import psycopg
 import pytest
 from openai import APIError, AsyncOpenAI
 from starlette.responses import JSONResponse, Response
