@@ -84,6 +84,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[dict[str, Any]]]:
 
 @pytest.fixture
 def memory(door: Any, monkeypatch: pytest.MonkeyPatch) -> LaminaMemory:
+    litellm.logging_callback_manager._reset_all_callbacks()  # Of a class it keeps the first.
     made = LaminaMemory({"workspace": door.workspace}, timeout_s=PATIENCE_S)
     monkeypatch.setattr(litellm, "callbacks", [made])
     return made
