@@ -33,7 +33,7 @@ MEDIA_TYPE = "application/problem+json"
 _PLACES = ("body", "query", "path", "header")
 MOST_ERRORS, MOST_IN_LINE = 20, 3
 # Characters of an answer's texts: whatever was sent, it is some ten kilobytes at most.
-_TEXT_CHARS, _FIELD_CHARS, _REASON_CHARS = 1_000, 120, 200
+_TEXT_CHARS, _FIELD_CHARS, _REASON_CHARS = 1_000, 120, 500
 
 
 def status_of(error: LaminaError) -> HTTPStatus:

@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Self, get_args
 
 from pydantic import (
     BaseModel,
@@ -13,9 +13,17 @@ from pydantic import (
     Field,
     GetCoreSchemaHandler,
     GetJsonSchemaHandler,
+    ModelWrapValidatorHandler,
     model_validator,
 )
-from pydantic_core import CoreSchema, PydanticCustomError, core_schema
+from pydantic_core import (
+    CoreSchema,
+    ErrorDetails,
+    InitErrorDetails,
+    PydanticCustomError,
+    ValidationError,
+    core_schema,
+)
 
 from lamina.core.documents import MAX_TITLE_CHARS
 from lamina.core.memories import MAX_SOURCE_CHARS, MAX_TAGS
@@ -85,10 +93,13 @@ class Strict(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    @model_validator(mode="before")
+    @model_validator(mode="wrap")
     @classmethod
-    def _refuse_many_unknown(cls, sent: Any) -> Any:
-        """Refuse an object of very many fields at once: an error for each would take a kilobyte of memory."""
+    def _name_known(cls, sent: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
+        """Refuse unknown fields with the names of those that are known.
+
+        An object of very many fields is refused at once: an error for each would take a kilobyte of memory.
+        """
         if isinstance(sent, dict) and len(sent) > len(cls.model_fields) + MOST_UNKNOWN_FIELDS:
             unknown = [shorten(str(name)) for name in islice(sent.keys() - cls.model_fields.keys(), 3)]
             raise PydanticCustomError(
@@ -96,7 +107,33 @@ class Strict(BaseModel):
                 "has {count} fields, {names} among them; only {known} are known",
                 {"count": len(sent), "names": ", ".join(sorted(unknown)), "known": ", ".join(cls.model_fields)},
             )
-        return sent
+        try:
+            return handler(sent)
+        except ValidationError as error:
+            found = error.errors(include_url=False)
+            if not any(_is_unknown_field(item) for item in found):
+                raise
+            known = ", ".join(field.alias or name for name, field in cls.model_fields.items()) or "nothing"
+            details = [_detail(item, known) for item in found]
+            raise ValidationError.from_exception_data(error.title, details) from None
+
+
+_BUILT_IN = frozenset(get_args(core_schema.ErrorType))
+
+
+def _is_unknown_field(item: ErrorDetails) -> bool:
+    """Report whether it is about a field of the object itself, and not of a part of it."""
+    return item["type"] == "extra_forbidden" and len(item["loc"]) == 1
+
+
+def _detail(item: ErrorDetails, known: str) -> InitErrorDetails:
+    """Return an error as it was; one about an unknown field with the names of those that are known."""
+    kind: str | PydanticCustomError = item["type"]
+    if _is_unknown_field(item):
+        kind = PydanticCustomError("unknown_field", f"is not known here; known are {known}")
+    elif kind not in _BUILT_IN:
+        kind = PydanticCustomError(kind, item["msg"])  # type: ignore[arg-type]
+    return InitErrorDetails(type=kind, loc=item["loc"], input=item["input"], ctx=item.get("ctx", {}))
 
 
 class Output(BaseModel):
