@@ -49,3 +49,16 @@ def test_notes_are_checked_while_others_write_them(database: str) -> None:
         found = connection.execute("SELECT conname, convalidated FROM pg_constraint WHERE conrelid = 'notes'::regclass")
 
         assert all(is_valid for _, is_valid in found.fetchall())
+
+
+def test_a_migration_that_a_deadlock_ended_is_applied_again(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    from lamina.stores.postgres import migrate as module
+
+    ended = "DO $$ BEGIN IF nextval('tries') < 3 THEN RAISE deadlock_detected; END IF; END $$; CREATE TABLE done ();"
+    again = module.Migration(9999, "9999_again.sql", ended)
+    monkeypatch.setattr(module, "migrations", lambda: [*migrations(), again])
+    with psycopg.connect(database, autocommit=True) as connection:
+        connection.execute("CREATE SEQUENCE tries")
+
+        assert migrate(database) == [again.name]
+        assert connection.execute("SELECT to_regclass('done') IS NOT NULL").fetchone() == (True,)

@@ -8,6 +8,7 @@ from importlib import resources
 
 import psycopg
 from psycopg.rows import dict_row
+from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_random
 
 from lamina.errors import Misconfigured
 from lamina.stores.postgres.queries import load_queries
@@ -20,6 +21,7 @@ LEAST_SERVER = 150_000
 LEAST_VECTOR = (0, 7)
 CONNECT_TIMEOUT_S = 5
 LOOK_S = 2.0
+TRIES = 10
 _LOCK = 0x6C616D696E61  # "lamina"
 # Here and not among the migrations: it has to exist before the first of them is looked up in it.
 _LEDGER = """
@@ -186,8 +188,11 @@ def _apply_pending(connection: psycopg.Connection[dict[str, object]]) -> list[st
         connection.execute(_LEDGER)
         rows = connection.execute("SELECT version, checksum FROM schema_migrations").fetchall()
         todo = pending(migrations(), {int(str(row["version"])): str(row["checksum"]) for row in rows})
+        # Beside running writers a migration may be the one that Postgres ends.
+        is_ended = retry_if_exception_type(psycopg.errors.DeadlockDetected)
+        retrying = Retrying(retry=is_ended, stop=stop_after_attempt(TRIES), wait=wait_random(0, 1), reraise=True)
         for migration in todo:
-            _apply(connection, migration)
+            retrying(_apply, connection, migration)
         rekey_entities(connection)  # Before anything is written under a key of this release.
     finally:
         connection.execute("SELECT pg_advisory_unlock(%s)", (_LOCK,))

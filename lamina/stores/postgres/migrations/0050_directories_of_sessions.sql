@@ -1,0 +1,2 @@
+-- Sessions are listed by their age.
+CREATE INDEX sessions_by_age ON sessions (tenant, workspace, namespace, created_at, session_id);
