@@ -25,6 +25,7 @@ NO_LISTS = {
     "/v1/notes/{id}/versions": "whole: 100 versions at most",
     "/v1/providers/cache-metrics": "sums",
     "/v1/turns/usage": "sums",
+    "/v1/usage": "sums of the days that were asked for",
 }
 INSERTS = {
     "/v1/archive/notes": "INSERT INTO archived_notes (id, tenant, workspace, namespace, content_hash, file, "
