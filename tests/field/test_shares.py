@@ -58,7 +58,7 @@ class Bay:
     async def listed(self, workspace: str) -> dict[str, list[tuple[str, str]]]:
         """The (id, state) of the workspace's shares in both directions."""
         answer = (await self.client.get("/v1/shares", params={"workspace": workspace})).json()
-        return {name: [(share["id"], share["state"]) for share in shares] for name, shares in answer.items()}
+        return {name: [(share["id"], share["state"]) for share in answer[name]] for name in ("given", "received")}
 
     def execute(self, text: str, **values: Any) -> None:
         with psycopg.connect(self.app.url, autocommit=True) as connection:
