@@ -1,4 +1,4 @@
-"""Hold every call of a bound key within its bounds, by what the route declares."""
+"""Hold every call of a bound key within its bounds, by the declaration of its route."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from functools import wraps

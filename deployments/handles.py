@@ -309,6 +309,6 @@ class ProjectionHandle(CalledDeployment):
         return drift
 
     async def compact(self, tenant: str) -> Sequence[Remnant]:
-        """Have the store written anew, without what was deleted from it; return where it may be left."""
+        """Have the store written anew, without its deleted rows; return where some may be left."""
         remnants: Sequence[Remnant] = await self.call("compact", self._projection, tenant)
         return remnants

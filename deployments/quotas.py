@@ -1,4 +1,4 @@
-"""Quotas at a router: what a key and its tenant may still take, true across all routers together."""
+"""Quotas at a router: the rest that a key and its tenant may take, true across all routers together."""
 
 import asyncio
 import logging
@@ -32,7 +32,7 @@ class _Held(NamedTuple):
 
 @dataclass(slots=True)
 class _Usage:
-    """What a tenant stores: as it was counted last, and what was written here since."""
+    """The store of a tenant: as it was counted last, and with all that was written here since."""
 
     amounts: dict[Resource, int]
     counted_at: datetime
@@ -175,7 +175,7 @@ class QuotaDesk:
             self._reads_from, self._reading = self._clock() + REFRESH_S, None
 
     async def _count(self, tenant: str) -> None:
-        """Learn what a tenant stores; what is written meanwhile counts with the next count."""
+        """Count all that a tenant stores; a write meanwhile counts with the next count."""
         try:
             stored, counted_at = await self._store.usage(tenant)
             known = self._usage.get(tenant)
@@ -204,7 +204,7 @@ class QuotaDesk:
         return [item for item in held if not item.allowance.covers(max(1, _cost(item)), now)]
 
     async def _take(self, held: list[_Held]) -> None:
-        """Take slices for what lacks them; one statement at a time."""
+        """Take slices for all that lack them; one statement at a time."""
         while self._taking is not None:
             await asyncio.wait([self._taking])
             if not self._lacking(held):

@@ -138,7 +138,7 @@ class SearcherDeployment:
         return await audit(self._outbox, projection, self._parts.projections[projection], tenant)
 
     async def compact(self, projection: ProjectionName, tenant: str) -> Sequence[Remnant]:
-        """Write the store of a projection anew, without what was deleted from it; return where it may be left."""
+        """Write the store of a projection anew, without its deleted rows; return where some may be left."""
         return await self._parts.projections[projection].compact(tenant)
 
     async def expand(self, frontier: Frontier) -> Sequence[FollowedLink]:

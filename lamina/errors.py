@@ -141,7 +141,7 @@ class Conflict(LaminaError):
 
 
 class PreconditionFailed(LaminaError):
-    """What is stored is in another state than the one on which the request insists; read it again.
+    """The stored row is in another state than the one on which the request insists; read it again.
 
     Args:
         header: The header that insists (``If-Match``).
@@ -185,7 +185,7 @@ class Overloaded(Unavailable):
 
 
 class LimitReached(Overloaded):
-    """A key, tenant or address has used up what it may for now; nothing was done, retry later.
+    """A key, tenant or address has used up its share for now; nothing was done, retry later.
 
     Args:
         part: Whose limit (``tenant``).

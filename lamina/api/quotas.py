@@ -20,7 +20,7 @@ class KeyQuotasIn(Strict):
 
 
 class QuotasOut(Output):
-    """How much a tenant and the asking key may take; what is missing is not limited."""
+    """How much a tenant and the asking key may take; a missing one is not limited."""
 
     tenant: dict[str, int] = Field(
         description="Of the tenant: requests and embedded_tokens a minute, model_tokens a day, and what it may store: "
@@ -31,6 +31,6 @@ class QuotasOut(Output):
 
 
 class KeyQuotasOut(Output):
-    """The quotas of a key; what is missing is not limited."""
+    """The quotas of a key; a missing one is not limited."""
 
     key: dict[str, int] = Field(description="Of the key: requests and embedded_tokens a minute, model_tokens a day.")

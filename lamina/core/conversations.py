@@ -44,7 +44,7 @@ class JointAnswer:
 
 @dataclass(frozen=True, slots=True)
 class Utterance:
-    """A message without its scope: who said what, and when.
+    """A message without its scope: its text, speaker and time.
 
     Args:
         vectors: Unit vectors of its chunks by the generation that was asked for, float16, shape (chunks, d).

@@ -69,7 +69,7 @@ def _refuse_bomb(text: bytes, field: str) -> None:
 
 
 def canonical_json(value: object) -> str:
-    """Return one text for a JSON value, whatever the order of its keys.
+    """Return one text for a JSON value, in any order of its keys.
 
     Python takes ``1``, ``1.0`` and ``True`` for equal; as JSON they are three values.
     """

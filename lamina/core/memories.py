@@ -105,7 +105,7 @@ def as_utc(moment: datetime, field_path: str) -> datetime:
 
 @dataclass(frozen=True, slots=True)
 class MetadataLimit:
-    """How large the metadata of a memory may be that somebody sends; jobs write what they like.
+    """How large the metadata of a memory may be that somebody sends; jobs have no such bound.
 
     Args:
         max_bytes: Of its JSON.

@@ -114,7 +114,7 @@ def item_key(field_name: str, value: object) -> str:
 
 
 def state(profile: TimedDocument, statements: Sequence[ProfileStatement], now: datetime) -> TimedDocument:
-    """Return the profile after the statements, in whatever order they come; no argument changes.
+    """Return the profile after the statements, in any order of them; no argument changes.
 
     Args:
         profile: As it was, every field with a time.
@@ -132,7 +132,7 @@ def state(profile: TimedDocument, statements: Sequence[ProfileStatement], now: d
 
 
 def revert(profile: TimedDocument, document: Mapping[str, Any], now: datetime) -> TimedDocument:
-    """Return the profile with an earlier document; what differs counts as stated, or ended, now.
+    """Return the profile with an earlier document; each difference counts as stated, or ended, now.
 
     Args:
         profile: As it was, every field with a time.

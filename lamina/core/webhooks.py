@@ -134,7 +134,7 @@ def _literal(host: str) -> Address | None:
 
 
 def is_public(address: Address) -> bool:
-    """Report whether an address is on the public Internet, whatever way it is written.
+    """Report whether an address is on the public Internet, in any way of writing it.
 
     An address of IPv4 that stands in one of IPv6 (mapped, 6to4, Teredo, NAT64) has to be public itself.
     """

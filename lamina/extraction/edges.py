@@ -192,7 +192,7 @@ def _people(speakers: Iterable[str | Speaker | None], edges: Sequence[Edge]) -> 
 
 
 def _told(text: str, mentioned: Sequence[Mention], speaker: str | Speaker | None) -> Iterator[Edge]:
-    """Yield what a text states; where its speaker is not named in it, with the message that it is."""
+    """Yield the statements of a text; where its speaker is not named in it, with the message that it is."""
     name = speaker.name if isinstance(speaker, Speaker) else speaker
     for edge in _edges(text, mentioned, name):
         weighed = weigh_speaker(edge, [name] if name else [])

@@ -342,7 +342,7 @@ def _hide(text: str) -> str:
 
 
 def _quotations(text: str) -> Iterator[Span]:
-    """Yield the places of what stands between quotation marks of one line, in order, none inside another."""
+    """Yield the places of quotations within one line, in order, none inside another."""
     opened: tuple[str, int] | None = None
     for match in _QUOTE_MARK.finditer(text):
         mark = match.group()

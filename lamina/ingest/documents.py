@@ -304,7 +304,7 @@ class DocumentRecorder:
         witness: str | None,
         known: Mapping[str, tuple[Chunk, ...]],
     ) -> tuple[list[PreparedDocument], PreparedLinks]:
-        """Read documents and embed what is not known yet; the names in them are embedded with their passages."""
+        """Read documents and embed all passages not known yet; the names in them are embedded with their passages."""
         ids = [[new_id() for _ in document.passages] for document in documents]
         draft = await self._linker.draft(
             [item for pair in zip(documents, ids, strict=True) for item in _passage_texts(*pair, scope, now, witness)],

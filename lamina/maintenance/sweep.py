@@ -1,4 +1,4 @@
-"""The job sweep: notes past their lifespan, then what is kept only for a while after it was replaced or deleted."""
+"""The job sweep: notes past their lifespan, then rows kept only for a while after they were replaced or deleted."""
 
 from collections.abc import Mapping
 from dataclasses import replace

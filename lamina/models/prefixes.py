@@ -14,7 +14,7 @@ _OF_QUESTIONS, _OF_WRITTEN = ("query",), ("document", "passage")
 
 @dataclass(frozen=True, slots=True)
 class Prefixes:
-    """What stands before each chunk of a question, and of a text that is written."""
+    """The words before each chunk of a question, and of a text that is written."""
 
     question: str = ""
     written: str = ""

@@ -1,4 +1,4 @@
-"""When a stated relation holds: what can be true once only ends where the next statement about it begins.
+"""When a stated relation holds: one that can be true once only ends where the next statement about it begins.
 
 One decision for the edges that rules draw, for those of a language model, and for those that callers state.
 """

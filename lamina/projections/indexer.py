@@ -247,7 +247,7 @@ class Follower:
             await self._apply_together()
 
     async def _apply_together(self) -> None:
-        """Apply what waits, with what comes right after the last application."""
+        """Apply all waiting changes, and those that come right after the last application."""
         await asyncio.sleep(max(0.0, self._applied_at + GATHER_S - time.monotonic()))
         # Cleared before the outbox is read: a notification that comes while it is read must not be lost.
         self.wake.clear()

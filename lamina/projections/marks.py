@@ -60,7 +60,7 @@ class HighWaterMark:
             await raise_mark(self.pool, self.projection, mark)
 
     async def is_level(self) -> bool:
-        """Report whether the store has what was applied to it."""
+        """Report whether the store has all that was applied to it."""
         applied = await read_mark(self.pool, self.projection)
         return applied is None or _is_level(applied, await self.keeper.mark())
 

@@ -100,7 +100,7 @@ class OwnedProjection(OwnedBuild):
             await self.marks.after_flush(mark)
 
     async def compact(self, tenant: str) -> Sequence[Remnant]:
-        """Have the store written anew without what was deleted from it; return where something of it may be left.
+        """Have the store written anew without its deleted rows; return where some of them may be left.
 
         Raises:
             Unavailable: If another store takes the changes, or the store does not answer.

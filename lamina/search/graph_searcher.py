@@ -159,7 +159,7 @@ class GraphSearcher:
         return specificity(mentions.get(id_, 0), self._limits.common_mentions)
 
     async def _hits(self, query: Query, walk: Walk, seeds: Mapping[UUID, float]) -> list[Hit]:
-        """Return what was reached as far as the query may see it: memories, facts, and entities that were stated."""
+        """Return the memories, facts and stated entities that were reached, as far as the query may see them."""
         nodes = {id_: node for id_, node in walk.nodes.items() if node.label is NodeLabel.MEMORY}
         ids: dict[Tier, list[UUID]] = {}
         for node in nodes.values():

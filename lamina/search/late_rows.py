@@ -31,7 +31,7 @@ def row_requests(
 
 
 class LateRows:
-    """Makes hits of what was ranked.
+    """Makes hits of ranked candidates.
 
     Args:
         lookup: Reads the rows.
@@ -116,7 +116,7 @@ def _key(hit: RankedHit) -> tuple[Tier, UUID]:
 
 
 def _parts(ranked: Sequence[RankedHit], limit: int) -> Iterator[Sequence[RankedHit]]:
-    """Yield what to read: as many as are wanted and a few more, then twice as many each time."""
+    """Yield the candidates to read: as many as are wanted and a few more, then twice as many each time."""
     start, size = 0, limit + max(LEAST_SPARE, limit // SPARE_SHARE)
     while start < len(ranked):
         yield ranked[start : start + size]

@@ -1,4 +1,4 @@
-"""Tell language from what is none: encoded bytes, dumps, minified code, rows of numbers, repetitions.
+"""Tell language from the rest: encoded bytes, dumps, minified code, rows of numbers, repetitions.
 
 A model of language makes nothing of them, and a single data URL has more tokens than a day of talk. Writing without
 blanks is language (Thai, Khmer, Chinese), and so are code, compact JSON, logs and tables with words. Measured: of

@@ -1,4 +1,4 @@
-"""Find what is asked in a long message that is mostly pasted: a log, a trace, code, data."""
+"""Find the question in a long message that is mostly pasted: a log, a trace, code, data."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence

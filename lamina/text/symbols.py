@@ -1,4 +1,4 @@
-"""Words for what is not written in letters: emoji, flags, keycaps, signs of currencies and of mathematics.
+"""Words for signs that are no letters: emoji, flags, keycaps, signs of currencies and of mathematics.
 
 No engine has words for them, so that each stands in the index as letters and digits: the numbers of its characters.
 """

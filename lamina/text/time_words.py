@@ -115,7 +115,7 @@ def numbered(names: Mapping[int, str]) -> dict[str, int]:
 
 
 def named(names: Mapping[str, str]) -> dict[str, str]:
-    """Return what each plain name stands for."""
+    """Return the time that each plain name stands for."""
     return {plain(name): key for key, listed in names.items() for name in listed.split()}
 
 

@@ -145,7 +145,7 @@ def _characters(run: str) -> list[str]:
 
 
 def _pairs(characters: Sequence[str]) -> Iterator[str]:
-    """Yield what stands next to each other; one that stands alone."""
+    """Yield neighbours; one word where it stands alone."""
     if len(characters) == 1:
         yield characters[0]
     for first, second in pairwise(characters):

@@ -40,7 +40,7 @@ class ColdProjection(AuditableProjection[Any], VectorIndex, Protocol):
 
 
 class KeptStore(Identified, Marked, Protocol):
-    """What keeps whose a store is, and the number of its last flush."""
+    """Keeps the owner of a store and the number of its last flush."""
 
 
 class ServerProjection(AuditableProjection[Any], ServerStore, Marked, Protocol):

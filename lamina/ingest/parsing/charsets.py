@@ -93,7 +93,7 @@ def _is_refused(charset: str) -> bool:
 
 
 def _codecs_of(charset: str) -> Iterator[str]:
-    """Yield the codecs to try: what browsers take the name for, then the one of this very name."""
+    """Yield the codecs to try: the one that browsers take the name for, then the one of this very name."""
     resolved = resolve_encoding(charset) or charset
     yield _SUPERSETS.get(resolved, resolved)
     yield charset

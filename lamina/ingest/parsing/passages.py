@@ -68,7 +68,7 @@ def _starts(text: str, begin: int, end: int, splitter: Any) -> Iterator[int]:
 
 
 def _parts(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
-    """Cut a long section where it is parted best; the first character of what is no language stands for a passage."""
+    """Cut a long section where it is parted best; the first character of a stretch in no language stands for it."""
     place = start
     for begin, stop in language_spans(text[start:end]):
         yield from _first_visible(text, place, start + begin)

@@ -111,7 +111,7 @@ class ReaderProcess:
         return answer
 
     def kill(self) -> None:
-        """End the process, whatever it does, for good: no other one takes its place."""
+        """End the process in the middle of its work, for good: no other one takes its place."""
         self._is_given_up = True
         self._end()
 

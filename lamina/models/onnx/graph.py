@@ -165,7 +165,7 @@ def _embeddings(graph: _Graph, encoder: Encoder) -> str:
 
 
 def _distances(graph: _Graph, encoder: Encoder) -> Sequence[str]:
-    """Return the inputs of attention behind the mask: what MPNet adds for the distance of two word pieces."""
+    """Return the inputs of attention behind the mask: MPNet's addition for the distance of two word pieces."""
     if (name := encoder.names.get("distances")) is None:
         return []
     buckets = distance_buckets(encoder.positions, len(graph.weights[name]))

@@ -45,7 +45,7 @@ class _Int8:
         return self.node("Mul", [whole, scale], output)
 
     def _scale_of(self, value: str) -> str:
-        """Quantise a value once, whatever it is multiplied by; return the scale of each of its word pieces."""
+        """Quantise a value once for all its products; return the scale of each of its word pieces."""
         if value not in self.scales:
             greatest = self.node(
                 "ReduceMax", [self.node("Abs", [value], f"{value}.abs"), "int8.axes"], f"{value}.greatest"

@@ -238,7 +238,7 @@ class FalkorDBGraph(CypherGraph):
         await self._server.set_mark(mark)
 
     async def compact(self, tenant: str) -> Sequence[Remnant]:  # noqa: ARG002 - one file for all
-        """Have the server write its files anew, without what was deleted from the graph.
+        """Have the server write its files anew, without the graph's deleted rows.
 
         Raises:
             Unavailable: If the store does not answer, or cannot write.

@@ -45,7 +45,7 @@ def hash_key(key: str) -> bytes:
 
 
 def has_form_of_key(key: str) -> bool:
-    """Report whether a text looks like a key; what does not is none, and need not be looked for."""
+    """Report whether a text looks like a key; any other text is none, and need not be looked for."""
     return _FORM.fullmatch(key) is not None
 
 

@@ -124,7 +124,7 @@ class ColdIndex:
                 yield from shard.chunks(tenant)
 
     def compact(self, tenant: str) -> None:
-        """Write the tenant's collections anew, without what was deleted from them."""
+        """Write the tenant's collections anew, without their deleted points."""
         for collection in self.collections(tenant):
             with self._shards.borrow(collection) as shard:
                 shard.compact(tenant)

@@ -44,7 +44,7 @@ class Index(Protocol[State]):
         ...
 
     def compact(self, tenant: str) -> None:
-        """Write the tenant's part anew, without what was deleted from it."""
+        """Write the tenant's part anew, without its deleted points."""
         ...
 
     def close(self) -> None:
@@ -137,7 +137,7 @@ class EmbeddedIndex(Generic[IndexT]):
         return await self._run(lambda index: chunk_fingerprints(index.chunks(tenant)))
 
     async def compact(self, tenant: str) -> Sequence[Remnant]:
-        """Write the tenant's part anew, without what was deleted from it; nothing is left of that."""
+        """Write the tenant's part anew; nothing is left of its deleted points."""
         await self._run(lambda index: index.compact(tenant))
         return ()
 

@@ -132,7 +132,7 @@ class QdrantEdgeIndex:
             self._shard.flush()
 
     def compact(self, tenant: str) -> None:  # noqa: ARG002 - one shard for all
-        """Write the shard anew, without what was deleted from it, its write-ahead log included; changes wait meanwhile.
+        """Write the shard and its write-ahead log anew, without deleted points; changes wait meanwhile.
 
         Some 1 000 chunks of 384 dimensions a second on a busy core. Searches that run are answered by the files of
         before, which are gone after them.
@@ -216,7 +216,7 @@ class QdrantEdgeIndex:
         self._shard.close()
 
     def _index_fields(self) -> None:
-        """Index the fields that filters ask for; what a crash leaves out is made by the next change."""
+        """Index the fields that filters ask for; an index that a crash leaves out is made by the next change."""
         for field in sorted(self._fields_to_index):
             self._shard.update(UpdateOperation.create_field_index(field, INDEXES[field]))
         self._fields_to_index = set()

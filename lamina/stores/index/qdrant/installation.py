@@ -35,7 +35,7 @@ async def write_installation(client: AsyncQdrantClient, settings: QdrantServerSe
 
 
 async def read_mark(client: AsyncQdrantClient, settings: QdrantServerSettings, name: str) -> int:
-    """Return the number of the last flush of what has this name; 0 if there is none.
+    """Return the number of the last flush of the part with this name; 0 if there is none.
 
     Raises:
         Unavailable: If the server does not answer.
