@@ -49,6 +49,11 @@ def is_unrouted(response: httpx.Response) -> bool:
     return response.status_code == HTTPStatus.NOT_FOUND and not tells_more
 
 
+def is_missing(response: httpx.Response) -> bool:
+    """Report whether the service says that what a path names is not there."""
+    return response.status_code == HTTPStatus.NOT_FOUND and not is_unrouted(response)
+
+
 def pause_s(response: httpx.Response, *, is_repeatable: bool) -> float | None:
     """Return the seconds after which to repeat a call that was refused; ``None`` if its answer stands.
 

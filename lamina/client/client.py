@@ -6,13 +6,14 @@ import random
 import time
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import contextmanager
+from http import HTTPStatus
 from typing import Any, Self
 
 import httpx
 from pydantic import BaseModel
 from pydantic_core import to_jsonable_python
 
-from lamina.client.answers import is_unrouted, parse, pause_s, read, unreachable
+from lamina.client.answers import is_missing, is_unrouted, parse, pause_s, read, unreachable
 from lamina.client.calls import Calls
 from lamina.client.routes import Call, Command, Json, ListCall, ListRoute, Method, unsendable
 from lamina.secret_files import variable_or_file
@@ -25,7 +26,8 @@ DEFAULT_TIMEOUT_S = 60.0
 CONNECT_RETRIES = 5
 ROUTE_PAUSE_S = 0.5
 # Retries of a call that the service refuses for now (`Retry-After`): any call that had not begun, as a search of too
-# many, and one that did if it may be sent twice. Those that were refused together do not come back together.
+# many, and one that did if it may be sent twice: a deletion that finds nothing then was done the first time. Those that
+# were refused together do not come back together.
 TURN_RETRIES = 4
 SPREAD = 0.5
 
@@ -68,12 +70,16 @@ class _Plain(Calls):
     def send(self, call: Call[Any]) -> Json:
         """Send a call and return its JSON answer; a `LaminaError` if there is none."""
         response = self._request(call)
+        may_have_begun = False
         for retry in range(max(self._route_retries, TURN_RETRIES)):
             wait_s = _wait_s(call, response, retry, self._route_retries)
             if wait_s is None or wait_s > self._longest_pause_s:
                 break
             time.sleep(wait_s)
+            may_have_begun |= response.status_code == HTTPStatus.SERVICE_UNAVAILABLE
             response = self._request(call)
+        if may_have_begun and call.method == "DELETE" and is_missing(response):
+            return {}
         return read(response)
 
     def answer(self, method: Method[Any, Any], call: Call[Any]) -> Any:
@@ -139,12 +145,16 @@ class _Awaited(Calls):
     async def send(self, call: Call[Any]) -> Json:
         """Send a call and return its JSON answer; a `LaminaError` if there is none."""
         response = await self._request(call)
+        may_have_begun = False
         for retry in range(max(self._route_retries, TURN_RETRIES)):
             wait_s = _wait_s(call, response, retry, self._route_retries)
             if wait_s is None or wait_s > self._longest_pause_s:
                 break
             await asyncio.sleep(wait_s)
+            may_have_begun |= response.status_code == HTTPStatus.SERVICE_UNAVAILABLE
             response = await self._request(call)
+        if may_have_begun and call.method == "DELETE" and is_missing(response):
+            return {}
         return read(response)
 
     async def answer(self, method: Method[Any, Any], call: Call[Any]) -> Any:

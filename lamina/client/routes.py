@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from lamina.client.client import AsyncClient, AsyncLamina, Client, Lamina
 
 Json = dict[str, Any]
+MEMORY_PARTS = 3
+"""Of `/v1/memories/{id}`, whose deletion answers the kind of what is gone: a second one cannot."""
 P = ParamSpec("P")
 Model = TypeVar("Model")
 Item = TypeVar("Item")
@@ -57,8 +59,20 @@ class Call(Generic[Model]):
 
     @property
     def is_repeatable(self) -> bool:
-        """Whether sent twice it does no more than sent once."""
-        return self.method != "POST" or "Idempotency-Key" in self.headers
+        """Whether sent twice it does no more than sent once, and its answer stays the same.
+
+        A change of a version that is done already would be refused, for that version is there no more.
+        """
+        if "Idempotency-Key" in self.headers:
+            return True
+        is_of_version = not self.headers.keys().isdisjoint({"If-Match", "If-None-Match"})
+        return not (self.method == "POST" or is_of_version or self._tells_what_it_deleted)
+
+    @property
+    def _tells_what_it_deleted(self) -> bool:
+        return (
+            self.method == "DELETE" and self.path.startswith("/v1/memories/") and self.path.count("/") == MEMORY_PARTS
+        )
 
 
 @dataclass(frozen=True, slots=True)

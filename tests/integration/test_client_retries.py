@@ -60,7 +60,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(body)
 
-    do_GET = do_PATCH = do_POST  # noqa: N815 - names of http.server
+    do_GET = do_PATCH = do_DELETE = do_POST  # noqa: N815 - names of http.server
 
     def log_message(self, *_: Any) -> None: ...
 
@@ -162,6 +162,10 @@ READ = ("note", {"id_": "1"})
 STORE = ("add", {"content": "green tea"})
 STORE_ONCE = ("add", {"content": "green tea", "idempotency_key": "k"})
 CHANGE = ("change", {"id_": "1", "content": "green tea"})
+CHANGE_ONE_VERSION = ("change", {"id_": "1", "content": "green tea", "if_version": 3})
+DELETE_ONE_VERSION = ("delete_document", {"id_": "1", "if_version": 3})
+PUT_NEW = ("add_document", {"content": "green tea", "key": "k", "if_version": 0})
+FORGET = ("delete_memory", {"id_": "1"})
 
 
 @pytest.mark.parametrize(
@@ -170,6 +174,7 @@ CHANGE = ("change", {"id_": "1", "content": "green tea"})
         (READ, busy("7"), 7, 10.5),
         (CHANGE, busy("7"), 7, 10.5),
         (STORE_ONCE, busy("0"), 0, 0),
+        (CHANGE_ONE_VERSION, NO_TURN, 1, 1.5),
         (STORE, busy("7", 429), 7, 10.5),
         (READ, busy("soon"), 1, 1.5),
         (READ, busy("-5"), 1, 1.5),
@@ -195,13 +200,28 @@ def test_a_call_that_may_be_repeated_is_after_the_time_that_the_answer_names(
     ("call", "refusal"),
     [
         (STORE, busy("1")),
+        (CHANGE_ONE_VERSION, busy("1")),
+        (DELETE_ONE_VERSION, busy("1")),
+        (PUT_NEW, busy("1")),
+        (FORGET, busy("1")),
         (READ, busy("90000")),
         (READ, busy("9" * 500)),
         (READ, busy(in_seconds(90_000))),
         (READ, (503, "application/json", b"{}")),
         (READ, (500, "application/json", b"{}", ("Retry-After", "1"))),
     ],
-    ids=["a write that may have begun", "longer than the client waits", "for ever", "tomorrow", "no time", "an error"],
+    ids=[
+        "a write that may have begun",
+        "a change of one version",
+        "a deletion of one version",
+        "a document that may not be there yet",
+        "a deletion that tells what it deleted",
+        "longer than the client waits",
+        "for ever",
+        "tomorrow",
+        "no time",
+        "an error",
+    ],
 )
 def test_a_call_is_not_repeated_that_may_do_more_or_would_wait_too_long(
     pauses: list[float], call: tuple[str, dict[str, Any]], refusal: tuple[Any, ...]
@@ -212,6 +232,23 @@ def test_a_call_is_not_repeated_that_may_do_more_or_would_wait_too_long(
         getattr(client, name)(**arguments)
 
     assert (server.asked, pauses) == (1, [])
+
+
+async def test_a_deletion_that_was_done_the_first_time_is_no_error(pauses: list[float]) -> None:
+    with proxy(busy("0"), busy("0", 429), MISSING) as server, Client(url_of(server), "k") as client:
+        client.delete("1")
+    with proxy(busy("0"), MISSING) as other:
+        async with AsyncClient(url_of(other), "k") as awaited:
+            await awaited.delete_message("1")
+
+    assert (server.asked, other.asked) == (3, 2)
+
+
+def test_a_deletion_of_what_was_never_there_is_an_error(pauses: list[float]) -> None:
+    refused = busy("0", 429)
+
+    with proxy(refused, MISSING) as server, Client(url_of(server), "k") as client, pytest.raises(NotFound):
+        client.delete("1")
 
 
 @pytest.mark.parametrize("status", [301, 302, 307, 308])

@@ -65,7 +65,8 @@ export class LaminaError extends Error {
   }
 }
 
-const TURN = "turn";
+/** Parts of the refusal of a call that had not begun. */
+const NOT_BEGUN: readonly unknown[] = ["turn", "search"];
 const environment: Record<string, string | undefined> = globalThis.process?.env ?? {};
 
 export class Lamina {
@@ -167,8 +168,14 @@ async function sendPatiently(
   timeoutMs: number,
   retries: number,
 ): Promise<Response> {
+  let mayHaveBegun = false;
   for (let attempt = 0; ; attempt++) {
     const sent = await attemptOnce(request.clone(), fetch, timeoutMs);
+    if (sent instanceof Response) {
+      // Its first time did it.
+      if (mayHaveBegun && request.method === "DELETE" && sent.status === 404) return new Response(null, { status: 204 });
+      mayHaveBegun ||= sent.status === 503;
+    }
     const pauseMs = attempt < retries ? await pauseOf(request, sent, attempt) : undefined;
     if (pauseMs === undefined || pauseMs > timeoutMs) {
       if (sent instanceof Response) return sent;
@@ -204,9 +211,17 @@ async function pauseOf(request: globalThis.Request, sent: Response | Error, atte
   const after = sent.headers.get("Retry-After");
   if (sent.status === 429) return after === null ? undefined : 1000 * secondsOf(after);
   if (sent.status !== 503 || after === null) return undefined;
-  const isRepeatable = request.method !== "POST" || request.headers.has("Idempotency-Key");
-  const hadNoTurn = (await problemOf(sent.clone())).fields?.["part"] === TURN;
-  return isRepeatable || hadNoTurn ? 1000 * secondsOf(after) : undefined;
+  const hadNotBegun = NOT_BEGUN.includes((await problemOf(sent.clone())).fields?.["part"]);
+  return isRepeatable(request) || hadNotBegun ? 1000 * secondsOf(after) : undefined;
+}
+
+/** Return whether a call that is sent twice does no more than sent once, and its answer stays the same. */
+function isRepeatable({ method, headers, url }: globalThis.Request): boolean {
+  if (headers.has("Idempotency-Key")) return true;
+  const isOfVersion = headers.has("If-Match") || headers.has("If-None-Match");
+  // It answers the kind of what is gone; a second one cannot.
+  const tellsWhatItDeleted = method === "DELETE" && /\/v1\/memories\/[^/]+$/.test(new URL(url).pathname);
+  return method !== "POST" && !isOfVersion && !tellsWhatItDeleted;
 }
 
 function secondsOf(retryAfter: string): number {

@@ -42,12 +42,24 @@ const store = (lamina: Lamina, key?: string) =>
     ...(key === undefined ? {} : { params: { header: { "Idempotency-Key": key } } }),
   });
 const noTurn = { fields: { part: "turn" } };
+const noAnswer = { fields: { part: "search" } };
+const change = (lamina: Lamina, version?: string) =>
+  lamina.patch("/v1/notes/{id}", {
+    params: { path: { id: "1" }, ...(version === undefined ? {} : { header: { "If-Match": version } }) },
+    body: { content: "green tea" },
+  });
+const remove = (lamina: Lamina) => lamina.delete("/v1/notes/{id}", { params: { path: { id: "1" } } });
+const forget = (lamina: Lamina) => lamina.delete("/v1/memories/{id}", { params: { path: { id: "1" } } });
+const MISSING: Told = { status: 404, body: { detail: "note 1 does not exist" } };
 
 for (const [name, refusal, call] of [
   ["a read", busy("0"), read],
   ["a write that may be sent twice", busy("0"), (lamina: Lamina) => store(lamina, "k")],
   ["a write that was refused before it began", busy("0", 429), store],
   ["a search that had no turn", busy("0", 503, noTurn), store],
+  ["a search that no source answered in time", busy("0", 503, noAnswer), store],
+  ["a change of any version", busy("0"), change],
+  ["a change of one version that had not begun", busy("0", 503, noTurn), (lamina: Lamina) => change(lamina, '"3"')],
   ["after a date that has passed", busy("Wed, 21 Oct 2015 07:28:00 GMT"), read],
 ] as [string, Told, (lamina: Lamina) => Promise<unknown>][]) {
   test(`is repeated: ${name}`, () =>
@@ -60,6 +72,8 @@ for (const [name, refusal, call] of [
 const tomorrow = new Date(Date.now() + 86_400_000).toUTCString();
 for (const [name, refusal, call] of [
   ["a write that may have begun", busy("0"), store],
+  ["a change of one version", busy("0"), (lamina: Lamina) => change(lamina, '"3"')],
+  ["a deletion that tells what it deleted", busy("0"), forget],
   ["after longer than the client waits", busy("90000"), read],
   ["after a date that is far", busy(tomorrow), read],
   ["without a time", { status: 503 }, read],
@@ -72,6 +86,17 @@ for (const [name, refusal, call] of [
       assert.equal(asked(), 1);
     }));
 }
+
+test("a deletion that was done the first time is no error", () =>
+  answered([busy("0"), MISSING], async (lamina, asked) => {
+    assert.equal(await remove(lamina), undefined);
+    assert.equal(asked(), 2);
+  }));
+
+test("a deletion of what was never there is an error", () =>
+  answered([busy("0", 429), MISSING], async (lamina) => {
+    await assert.rejects(remove(lamina), { status: 404 });
+  }));
 
 test("a redirect names the other address", () =>
   answered([{ status: 307, headers: { Location: "https://elsewhere.example/" } }], async (lamina) => {
