@@ -1,6 +1,7 @@
 """Memories of any kind by the id that a search returns: read, change and delete them."""
 
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, TypeVar
 from uuid import UUID
@@ -8,11 +9,13 @@ from uuid import UUID
 from fastapi import APIRouter
 from fastapi.exceptions import RequestValidationError
 from pydantic import ValidationError
+from tenacity import AsyncRetrying, retry_if_exception_type, stop_after_attempt
 
 from deployments.access import MEMORIES, OWN_MEMORIES, Access
 from deployments.bodies import body_of
 from deployments.guard import allow
 from deployments.json_bodies import JsonRoute
+from deployments.routes.dependencies import PRECONDITION_FAILED, IfMatchDep
 from deployments.services import PrincipalDep, Services, ServicesDep
 from lamina.api.documents import DocumentOut, PassageOut
 from lamina.api.facts import FactOut
@@ -22,11 +25,12 @@ from lamina.api.memories import DocumentPatch, EntityPatch, ForgottenOut, Memory
 from lamina.api.notes import NoteOut, NotePatch
 from lamina.api.procedures import ProcedureOut, ProcedurePatch
 from lamina.api.sessions import SessionMessageOut
-from lamina.core.documents import StoredDocument, Upload
+from lamina.core.documents import StoredDocument, StoredPassage, Upload
 from lamina.core.memories import Entity, MemoryKind
+from lamina.core.preconditions import Precondition
 from lamina.core.principals import Principal, Verb
 from lamina.core.scope import Scope
-from lamina.errors import Conflict, NotFound, OutsideBounds
+from lamina.errors import Conflict, InvalidInput, NotFound, OutsideBounds, PreconditionFailed
 from lamina.ingest.files import SentFile
 from lamina.stores.postgres.owners import FoundMemory, OwnedKind
 from lamina.wiring.stores import utc_now
@@ -35,6 +39,9 @@ router = APIRouter(prefix="/v1/memories", route_class=JsonRoute)
 Patch = TypeVar("Patch", bound=Strict)
 Shown = TypeVar("Shown")
 _AS_WRITTEN = frozenset({"text/plain", "text/markdown"})
+_WITH_VERSIONS = frozenset({MemoryKind.NOTE, MemoryKind.DOCUMENT, MemoryKind.PASSAGE})
+MOST_TRIES = 16
+"""Of a change of a document beside other changes of it: each try that fails is one of theirs that succeeded."""
 
 
 @router.get("/{id}", tags=["read"])
@@ -44,25 +51,30 @@ async def get_memory(id: UUID, services: ServicesDep, principal: PrincipalDep) -
     return await _shown(services, principal, await services.owners.memory(principal.tenant, id))
 
 
-@router.patch("/{id}", tags=["write"], openapi_extra=body_of(mib=32))
+@router.patch("/{id}", tags=["write"], openapi_extra=body_of(mib=32), responses=PRECONDITION_FAILED)
 @allow(Access(Verb.WRITE, OWN_MEMORIES, of=OwnedKind.MEMORY))
-async def change_memory(id: UUID, body: dict[str, Any], services: ServicesDep, principal: PrincipalDep) -> MemoryOut:
+async def change_memory(
+    id: UUID, body: dict[str, Any], services: ServicesDep, principal: PrincipalDep, condition: IfMatchDep
+) -> MemoryOut:
     """Change fields of a memory: those of its kind, as its own route takes them.
 
     Of a document `content`, `title`, `tags` and `metadata`; of a file and of a passage `content`, which of a passage
     takes the place of its stretch of the document; of an entity `type`, `aliases` and `confidence`. A message is as it
-    was said, and a fact is replaced by another one (409).
+    was said, and a fact is replaced by another one (409). Changes of two passages of a document at a time both stay.
+    With If-Match only of this version: a note's, a document's, of a file its ETag, of a passage its document's.
     """
     found = await services.owners.memory(principal.tenant, id)
+    if condition.match is not None and found.kind not in _WITH_VERSIONS:
+        raise InvalidInput("If-Match", f"is not read here: {found.kind.value} {id} has no versions; leave it out")
     match found.kind:
         case MemoryKind.NOTE:
             changes = _read(NotePatch, body).changes(utc_now())
-            await services.recorder.change_note(principal.tenant, id, changes, witness=principal.witness())
+            await services.recorder.change_note(principal.tenant, id, changes, condition, witness=principal.witness())
         case MemoryKind.PROCEDURE:
             _refuse_procedure(principal, id)
             await services.procedures.recorder.change(principal.tenant, id, _read(ProcedurePatch, body).changes())
         case MemoryKind.DOCUMENT | MemoryKind.PASSAGE:
-            await _change_document(services, principal, found, body)
+            await _change_document(services, principal, found, body, condition)
             if found.kind is MemoryKind.PASSAGE:  # The document is cut anew.
                 found = replace(found, kind=MemoryKind.DOCUMENT, id=found.whole_id)
         case MemoryKind.ENTITY:
@@ -163,21 +175,51 @@ async def _visible(
     raise NotFound("memory", str(found.id))
 
 
-async def _change_document(services: Services, principal: Principal, found: FoundMemory, body: dict[str, Any]) -> None:
+async def _change_document(
+    services: Services, principal: Principal, found: FoundMemory, body: dict[str, Any], condition: Precondition
+) -> None:
+    """Change a document as it is when it is written, and not as it was read: whoever comes between stays.
+
+    Raises:
+        PreconditionFailed: If it is in another state than the one on which the caller insists, or others change it
+            without a pause.
+        Conflict: If another change took the passage.
+    """
+    is_text = found.kind is MemoryKind.PASSAGE or found.path is not None
+    sent = _read(TextPatch if is_text else DocumentPatch, body).model_dump(exclude_unset=True)
+    is_passage = found.kind is MemoryKind.PASSAGE
+    passage = await services.documents.reads.passage(principal.tenant, found.id) if is_passage else None
+    is_beside = retry_if_exception_type(PreconditionFailed)
+    tries = stop_after_attempt(MOST_TRIES if condition.match is None else 1)
+    async for attempt in AsyncRetrying(retry=is_beside, stop=tries, reraise=True):
+        with attempt:
+            await _put_changed(services, principal, found, passage, sent, condition)
+
+
+async def _put_changed(
+    services: Services,
+    principal: Principal,
+    found: FoundMemory,
+    passage: StoredPassage | None,
+    sent: dict[str, Any],
+    condition: Precondition,
+) -> None:
     tenant = principal.tenant
     stored = await services.documents.reads.get(tenant, found.whole_id)
     scope = replace(found.scope, user=stored.user, agent=stored.agent)
-    is_text = found.kind is MemoryKind.PASSAGE or found.path is not None
-    sent = _read(TextPatch if is_text else DocumentPatch, body).model_dump(exclude_unset=True)
-    content: str = sent.get("content", stored.content or "")
-    if found.kind is MemoryKind.PASSAGE:
-        passage = await services.documents.reads.passage(tenant, found.id)
-        whole = stored.content or ""
-        content = f"{whole[: passage.start]}{content}{whole[passage.end :]}"
+    file = None
     if found.path is not None:
-        file = await services.files.reads.get(scope, found.path)
-        changed = SentFile(found.path, content, is_always=file.is_always, mirror=file.mirror)
-        await services.files.recorder.put(scope, changed, witness=principal.witness())
+        file = await services.files.reads.get(scope, found.path, with_content=False)
+        stored = await services.documents.reads.get(tenant, found.whole_id)  # Never older than the file's ETag.
+    etag = str(stored.version) if file is None else file.etag
+    condition.check(f"document {stored.id}" if file is None else f"file {file.path}", etag)
+    unchanged = Precondition(frozenset({etag}))
+    content: str = sent.get("content", stored.content or "")
+    if passage is not None:
+        content = await _spliced(services, tenant, stored, passage, content)
+    if file is not None:
+        changed = SentFile(file.path, content, is_always=file.is_always, mirror=file.mirror)
+        await services.files.recorder.put(scope, changed, unchanged, witness=principal.witness())
         return
     upload = Upload(
         content=content,
@@ -191,4 +233,22 @@ async def _change_document(services: Services, principal: Principal, found: Foun
         metadata=sent.get("metadata", stored.metadata),
     )
     document = await services.documents.recorder.read(tenant, upload)
-    await services.documents.recorder.put(scope, [document], witness=principal.witness())
+    await services.documents.recorder.put(scope, [document], witness=principal.witness(), condition=unchanged)
+
+
+async def _spliced(
+    services: Services, tenant: str, stored: StoredDocument, passage: StoredPassage, content: str
+) -> str:
+    """Return the text of a document with another one in the place of a passage, also where it was cut anew.
+
+    Raises:
+        Conflict: If the text of the passage does not stand there once any more.
+    """
+    whole = stored.content or ""
+    with suppress(NotFound):
+        now = await services.documents.reads.passage(tenant, passage.id)
+        return f"{whole[: now.start]}{content}{whole[now.end :]}"
+    before, found, after = whole.partition(passage.content)
+    if not found or passage.content in after:
+        raise Conflict(f"passage {passage.id} of document {stored.id} was changed meanwhile; read the document again")
+    return f"{before}{content}{after}"

@@ -1,10 +1,12 @@
 """What a search returns is read, changed and deleted by its id, whatever its kind."""
 
+import asyncio
 from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
 
 import httpx
+import psycopg
 import pytest
 
 from lamina.core.principals import Bounds, KeyRole, new_principal
@@ -132,6 +134,75 @@ async def test_a_passage_is_changed_where_it_stands_and_goes_with_its_document(
     gone = await client.delete(f"/v1/memories/{after[0]['id']}")
     assert gone.json() == {"id": document, "kind": "document"}
     assert (await client.get(f"/v1/documents/{document}")).status_code == 404
+
+
+async def change_at_once(
+    application: Application, document: str, changes: dict[str, dict[str, Any]]
+) -> dict[str, httpx.Response]:
+    """Send changes that have all read the document before one of them writes it."""
+    client, waiting = application.client(), "SELECT count(*) FROM pg_locks WHERE NOT granted"
+    async with await psycopg.AsyncConnection.connect(application.url, autocommit=True) as connection:
+        async with connection.transaction():
+            await connection.execute("SELECT FROM documents WHERE id = %s FOR UPDATE", (document,))
+            asked = [
+                asyncio.create_task(client.patch(f"/v1/memories/{id_}", json=body)) for id_, body in changes.items()
+            ]
+            while (await (await connection.execute(waiting)).fetchone()) != (len(asked),):  # noqa: ASYNC110 - by others
+                await asyncio.sleep(0.01)
+        return dict(zip(changes, await asyncio.gather(*asked), strict=True))
+
+
+@pytest.mark.parametrize("is_file", [False, True])
+async def test_changes_of_two_passages_at_once_both_stay(application: Application, *, is_file: bool) -> None:
+    client = application.client()
+    berths = "".join(f"# Berth {n}\n\n{' '.join(f'Ring {n}.{m} is rusty.' for m in range(120))}\n\n" for n in range(3))
+    if is_file:
+        stored = await client.put("/v1/workspaces/default/files/docs/boats.md", json={"content": berths})
+    else:
+        stored = await client.post("/v1/documents", json={"content": berths})
+    document = stored.json()["id"]
+    first, *_, last = (await client.get(f"/v1/documents/{document}/passages")).json()["passages"]
+    changes = {
+        first["id"]: {"content": "Der Schlüssel hängt im Schuppen.\n\n"},
+        last["id"]: {"content": "紅色小艇不再漏水。\n"},
+    }
+
+    answers = await change_at_once(application, document, changes)
+
+    assert [answer.status_code for answer in answers.values()] == [200, 200], [one.text for one in answers.values()]
+    whole = (await client.get(f"/v1/documents/{document}")).json()["content"]
+    assert all(body["content"].strip() in whole for body in changes.values()), whole
+
+
+async def test_changes_of_two_fields_of_a_document_at_once_both_stay(application: Application) -> None:
+    client = application.client()
+    document = await put(client, CASES["document"])
+    passage = (await client.get(f"/v1/documents/{document}/passages")).json()["passages"][0]
+    changes = {document: {"title": "Hafenbuch"}, passage["id"]: {"content": "The key is lost.\n\n"}}
+
+    answers = await change_at_once(application, document, changes)
+
+    assert [answer.status_code for answer in answers.values()] == [200, 200], [one.text for one in answers.values()]
+    whole = (await client.get(f"/v1/documents/{document}")).json()
+    assert (whole["title"], "The key is lost." in whole["content"], whole["version"]) == ("Hafenbuch", True, 3)
+
+
+async def test_a_memory_is_changed_only_in_the_state_that_the_caller_saw(application: Application) -> None:
+    client = application.client()
+    note, document = await put(client, CASES["note"]), await put(client, CASES["document"])
+    file = await client.put("/v1/workspaces/default/files/a.md", json={"content": "The tide table"})
+    fact = await put(client, CASES["entity"])
+    etags = {note: '"1"', document: '"1"', file.json()["id"]: file.headers["ETag"]}
+
+    for id_, etag in etags.items():
+        url, change = f"/v1/memories/{id_}", {"content": "Something else"}
+        late = await client.patch(url, json=change, headers={"If-Match": '"77"'})
+        right = await client.patch(url, json=change, headers={"If-Match": etag})
+        again = await client.patch(url, json={"content": "A third"}, headers={"If-Match": etag})
+        assert [late.status_code, right.status_code, again.status_code] == [412, 200, 412], late.text + right.text
+    unversioned = await client.patch(f"/v1/memories/{fact}", json={"aliases": ["M"]}, headers={"If-Match": '"1"'})
+    assert unversioned.status_code == 422
+    assert unversioned.json()["errors"][0]["field"] == "If-Match"
 
 
 @pytest.mark.parametrize(
