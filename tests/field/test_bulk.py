@@ -15,6 +15,8 @@ from lamina.stores.postgres.keys import store_key
 from lamina.wiring.stores import utc_now
 from tests.support.application import Application
 
+PATIENCE_S = 120.0
+
 
 async def sent(client: httpx.AsyncClient, method: str, path: str, **options: Any) -> Any:
     answer = await client.request(method, path, **options)
@@ -25,9 +27,10 @@ async def sent(client: httpx.AsyncClient, method: str, path: str, **options: Any
 async def ended(client: httpx.AsyncClient, answer: Any) -> dict[str, Any]:
     """Follow an operation to its end."""
     operation: dict[str, Any] = answer["operation"]
-    while operation["state"] != "complete":
-        await asyncio.sleep(0.05)
-        operation = await sent(client, "GET", f"/v1/operations/{operation['id']}")
+    async with asyncio.timeout(PATIENCE_S):
+        while operation["state"] != "complete":
+            await asyncio.sleep(0.05)
+            operation = await sent(client, "GET", f"/v1/operations/{operation['id']}")
     return operation
 
 

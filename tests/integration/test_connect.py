@@ -21,6 +21,8 @@ from tests.support.ingress import uvicorn_of
 
 AGENTS = ("claude-code", "codex", "opencode", "cursor")
 PATIENCE_S = 60.0
+# The hook gives up before its process is killed, and later than it does by itself: the machine may be busy.
+HOOK_DEADLINE_S = 50
 MINE = {
     ".claude.json": '{"numStartups": 7, "mcpServers": {"mine": {"command": "x"}}}',
     ".claude/settings.json": '{\n  "hooks": {"Stop": [{"hooks": [{"type": "command", "command": "x"}]}]},\n"a": 1}\n',
@@ -172,7 +174,7 @@ async def hook(command: str, event: Any, key: str = "") -> tuple[int, str]:
     body = event if isinstance(event, bytes) else json.dumps(event).encode()
     done = await asyncio.to_thread(
         subprocess.run,
-        shlex.split(command),
+        [*shlex.split(command), "--deadline", str(HOOK_DEADLINE_S)],
         input=body,
         env=environment,
         capture_output=True,

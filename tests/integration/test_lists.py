@@ -241,7 +241,7 @@ async def test_a_cursor_of_another_list_or_tenant_or_none_at_all_is_refused(
     of_another = (await notes.page(limit=1)).json()["next_cursor"]
     elsewhere = await staged(application.for_tenant(f"{application.tenant} next door"), path, 1)
     elsewhere.of = stage.of
-    turned = cursor[:-6] + cursor[-6:].swapcase()
+    turned = f"{cursor[:-6]}{'B' if cursor[-6] == 'A' else 'A'}{cursor[-5:]}"
 
     for made_up in (of_another, turned, cursor[1:], cursor + "AAAA", "", "2", "%00", "ä", "a" * 9000, "/etc/passwd"):
         refused = await stage.page(cursor=made_up)

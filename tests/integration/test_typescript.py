@@ -5,6 +5,8 @@ import os
 import re
 import shutil
 import subprocess
+import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -17,7 +19,12 @@ from tests.support.service import ROOT
 from tests.support.typescript import PACKAGE, ROUTES, SCHEMA, header_of, routes_text, shape_of
 
 NODE_MAJOR = 20
-BUILD_TIMEOUT_S, TEST_TIMEOUT_S = 300, 300
+FETCH_TIMEOUT_S, BUILD_TIMEOUT_S, TEST_TIMEOUT_S = 180, 300, 300
+# The codes of npm for a network or a registry that is away, slow, proxied badly or refuses: nothing of ours.
+_AWAY = re.compile(
+    r"\b(?:E5\d\d|E4(?:0[1378]|29)|ENOTFOUND|ECONN\w+|E\w*TIMEDOUT|EAI_\w+|ENET\w+|EHOST\w+|EPIPE|EPROTO|ERR_SOCKET\w*|"
+    r"ERR_TLS\w*|ENOTCACHED|\w*SELF_SIGNED_CERT\w*|UNABLE_TO_(?:VERIFY|GET)\w*|CERT_\w+|FETCH_ERROR|network)\b"
+)
 
 
 def test_the_types_are_those_of_the_service() -> None:
@@ -37,6 +44,45 @@ def test_types_depend_on_no_prose() -> None:
     assert shape_of(document) == {"properties": {"title": {"type": "string"}}}
 
 
+def fetch(npm: Sequence[str], package: Path, timeout_s: float = FETCH_TIMEOUT_S) -> None:
+    """Fetch the libraries of the package; the test is skipped where the network does not give them in time."""
+    options = ["--ignore-scripts", "--no-audit", "--no-fund", "--prefer-offline"]
+    limits = ["--fetch-timeout=30000", "--fetch-retries=1", "--fetch-retry-maxtimeout=5000"]
+    command = [*npm, "ci", *options, *limits]
+    try:
+        done = subprocess.run(command, cwd=package, capture_output=True, text=True, timeout=timeout_s, check=False)
+    except subprocess.TimeoutExpired:
+        pytest.skip(f"npm did not fetch the TypeScript compiler within {timeout_s:g} s")
+    if done.returncode and (away := _AWAY.search(done.stderr)):
+        pytest.skip(f"npm cannot fetch the TypeScript compiler: {away[0]}")
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        "npm ERR! code ENOTFOUND",
+        "npm error code E503\nnpm error 503 Service Unavailable",
+        "npm error code E429",
+        "npm error code E403",
+        "npm error code EAI_AGAIN",
+        "npm error code ERR_SOCKET_TIMEOUT",
+        "npm error code FETCH_ERROR\nnpm error network Invalid response body",
+        "npm error code SELF_SIGNED_CERT_IN_CHAIN",
+    ],
+)
+def test_a_registry_that_refuses_skips_with_its_reason(tmp_path: Path, told: str) -> None:
+    with pytest.raises(pytest.skip.Exception, match=r"npm cannot fetch the TypeScript compiler: \w"):
+        fetch([sys.executable, "-c", f"import sys; sys.exit({told!r})"], tmp_path)
+
+
+def test_a_registry_that_stalls_skips_and_a_lock_that_is_wrong_fails(tmp_path: Path) -> None:
+    with pytest.raises(pytest.skip.Exception, match=r"within 0\.2 s"):
+        fetch([sys.executable, "-c", "import time; time.sleep(60)"], tmp_path, timeout_s=0.2)
+    with pytest.raises(AssertionError, match="EUSAGE"):
+        fetch([sys.executable, "-c", "import sys; sys.exit('npm error code EUSAGE')"], tmp_path)
+
+
 @pytest.fixture(scope="module")
 def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of the package with its libraries, built; tests that need it are skipped where that cannot be."""
@@ -48,11 +94,7 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
         pytest.skip(f"the TypeScript client needs Node {NODE_MAJOR}; {version.strip()} is installed")
     copy = tmp_path_factory.mktemp("typescript") / "client"
     shutil.copytree(PACKAGE, copy, ignore=shutil.ignore_patterns("node_modules", "build"))
-    command = [npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--prefer-offline"]
-    fetched = subprocess.run(command, cwd=copy, capture_output=True, text=True, timeout=BUILD_TIMEOUT_S, check=False)
-    if fetched.returncode and re.search("ENOTFOUND|ECONN|ETIMEDOUT|EAI_AGAIN|network", fetched.stderr):
-        pytest.skip("npm cannot fetch the TypeScript compiler: no network")
-    assert fetched.returncode == 0, fetched.stderr
+    fetch([npm], copy)
     built = subprocess.run(
         [npm, "run", "build"], cwd=copy, capture_output=True, text=True, timeout=BUILD_TIMEOUT_S, check=False
     )

@@ -7,7 +7,7 @@ import pytest
 
 from lamina.core.queries import FusedHit, Memory, Placement
 from lamina.core.tiers import Source, Tier
-from lamina.policies.ranking.present_order import WINDOW, order_for_present
+from lamina.policies.ranking.present_order import WINDOW, order_for_present, put_right
 from lamina.text.standing import asks_about_present, phrases_of
 
 FIRST = datetime(2026, 1, 5, 9, tzinfo=UTC)
@@ -282,3 +282,35 @@ def test_hits_of_one_moment_and_empty_texts_have_finite_scores() -> None:
 )
 def test_a_question_tells_whether_it_is_about_the_present(question: str, expected: bool) -> None:
     assert asks_about_present(phrases_of(question), as_of=False) is expected
+
+
+def unnamed(text: str, number: int, *, role: str = "user", user: str | None = "ann") -> FusedHit:
+    memory = Memory(UUID(int=number), Tier.SESSIONS, "message", text, FIRST, user=user, source=role)
+    return FusedHit(memory, 1.0, {})
+
+
+@pytest.mark.parametrize(
+    ("role", "user", "first"),
+    [
+        ("user", "ann", [2, 1]),
+        ("user", None, [2, 1]),
+        ("user", "bob", [1, 2]),
+        ("assistant", "ann", [1, 2]),
+        ("tool", None, [1, 2]),
+    ],
+)
+def test_a_speaker_without_a_name_puts_right_what_they_said_themselves_alone(
+    role: str, user: str | None, first: list[int]
+) -> None:
+    mistake = unnamed("I moved to Lyon in 2018.", 1)
+    correction = unnamed("It was 2019, not 2018, that I moved.", 2, role=role, user=user)
+
+    assert days_of(put_right((mistake, correction), "When did I move to Lyon?")) == first
+
+
+def test_a_note_of_a_mistake_is_put_right_by_the_message_of_its_user() -> None:
+    correction = unnamed("It was 2019, not 2018, that I moved.", 2)
+    mistake = unnamed("I moved to Lyon in 2018.", 1).memory
+    note = FusedHit(replace(mistake, tier=Tier.NOTES, source=f"message:{UUID(int=9)}"), 1.0, {})
+
+    assert days_of(put_right((note, correction), "When did I move to Lyon?")) == [2, 1]

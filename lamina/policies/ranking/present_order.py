@@ -199,8 +199,7 @@ def put_right(hits: Sequence[FusedHit], question: str) -> tuple[FusedHit, ...]:
 def _is_put_right(memory: Memory, correction: Memory, wrong: frozenset[str], asked: frozenset[str]) -> bool:
     """Report whether a correction, made later or by a message of the same moment, is of what a memory says."""
     is_before = (memory.occurred_at, memory.id) < (correction.occurred_at, correction.id)
-    is_of_another = bool(memory.name and correction.name and memory.name != correction.name)
-    if not is_before or is_of_another or f"message:{memory.id}" == correction.source:
+    if not is_before or _is_of_another(memory, correction) or f"message:{memory.id}" == correction.source:
         return False
     said = memory.content[:EXCERPT_CHARS].casefold()
     named = [
@@ -213,6 +212,17 @@ def _is_put_right(memory: Memory, correction: Memory, wrong: frozenset[str], ask
     own = frozenset(content_stems(phrases_of(said)))
     others = asked | frozenset(content_stems(phrases_of(correction.content[:EXCERPT_CHARS])))
     return not (own & others).issubset({value[:5] for value in wrong})
+
+
+def _is_of_another(memory: Memory, correction: Memory) -> bool:
+    """Report whether another person, or one in another role, said it, as far as that is known of both.
+
+    A note has its message's user and no role, so it is compared by what it has.
+    """
+    said = (memory, correction)
+    roles = {one.source for one in said if one.tier is Tier.SESSIONS}
+    known = [{one.user for one in said}, {one.name for one in said}, roles]
+    return any(len(values - {None, ""}) > 1 for values in known)
 
 
 def _with_correction(memory: Memory, correction: Memory | None) -> Memory:
