@@ -113,8 +113,13 @@ test-doors: install $(patsubst %,$(DOORS)/%/.installed,$(filter $(ALL_DOORS),$(o
 	  $(DOORS)/$$door/bin/python -m pytest -c tests/doors/pytest.ini --rootdir . --confcutdir tests/doors \
 	    tests/doors/$$door; done
 
-$(DOORS)/%/.installed: REQUIREMENTS = $(patsubst %,--requirement %,$(wildcard tests/doors/$*/requirements.txt))
-$(DOORS)/%/.installed: pyproject.toml
+# A door with constraints.txt installs those versions: the two that every change must pass change by a commit alone.
+# To write one anew: uv pip compile pyproject.toml [tests/doors/NAME/requirements.txt] --group doors --extra NAME
+#   --universal --python-version 3.11 --no-annotate --no-header --output-file tests/doors/NAME/constraints.txt
+$(DOORS)/%/.installed: REQUIREMENTS = $(patsubst %,--requirement %,$(wildcard tests/doors/$*/requirements.txt)) \
+  $(patsubst %,--constraint %,$(wildcard tests/doors/$*/constraints.txt))
+.SECONDEXPANSION:
+$(DOORS)/%/.installed: pyproject.toml $$(wildcard tests/doors/$$*/*.txt)
 	@test -x $(DOORS)/$*/bin/python || $(PYTHON) -m venv $(DOORS)/$*
 	@pip='$(DOORS)/$*/bin/python -m pip --quiet'; \
 	{ ! $$pip config list | grep -E '$(OWN_INDEX)' >/dev/null && $$pip install --only-binary :all: uv && \

@@ -36,7 +36,8 @@ agent = create_agent(ScriptedModel(), middleware=[memory])
 
 agent.invoke({"messages": [("human", "The spare key hangs behind the barometer.")]})
 with Client(scope=scope) as client:
-    while not client.search("where does the spare key hang?")["results"]:
+    patience = time.monotonic() + 30
+    while not client.search("where does the spare key hang?")["results"] and time.monotonic() < patience:
         time.sleep(0.05)  # The index hears of it some milliseconds later.
 state = agent.invoke({"messages": [("human", "Where does the spare key hang?")]})
 print(state["messages"][-1].text)

@@ -41,7 +41,8 @@ with LaminaStore(scope=scope, index={"fields": ["text"]}) as store:
     graph = builder.add_edge(START, "remember").add_edge("remember", "answer").compile(store=store)
     # Two runs without anything in common but the store.
     graph.invoke({"messages": [("human", "Key: hangs behind the barometer")]})
-    while not store.search(FACTS, query="the spare key"):
+    patience = time.monotonic() + 30
+    while not store.search(FACTS, query="the spare key") and time.monotonic() < patience:
         time.sleep(0.05)  # The index hears of it some milliseconds later.
     state = graph.invoke({"messages": [("human", "Where is my spare key?")]})
     print(state["messages"][-1].content)

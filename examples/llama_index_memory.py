@@ -30,7 +30,8 @@ first = Memory.from_defaults(
 first.put(ChatMessage("The spare key hangs behind the barometer.", role="user"))
 for number in range(6):
     first.put(ChatMessage(f"By the way, parcel {number} has arrived at the depot in good order.", role="user"))
-while not LaminaRetriever(1, scope).retrieve("where does the spare key hang?"):
+patience = time.monotonic() + 30
+while not LaminaRetriever(1, scope).retrieve("where does the spare key hang?") and time.monotonic() < patience:
     time.sleep(0.05)  # The index hears of it some milliseconds later.
 
 second = Memory.from_defaults("second", memory_blocks=[block])

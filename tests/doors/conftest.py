@@ -5,6 +5,7 @@ import os
 import re
 import runpy
 import subprocess
+import threading
 import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 PYTHON = ROOT / ".venv/bin/python"
-STOP_TIMEOUT_S = 60.0
+START_TIMEOUT_S, STOP_TIMEOUT_S = 180.0, 60.0
 
 
 @dataclass(frozen=True)
@@ -34,11 +35,17 @@ def service() -> Iterator[dict[str, str]]:
     with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdin is not None
         assert process.stdout is not None
+        patience = threading.Timer(START_TIMEOUT_S, process.kill)
+        patience.start()
         line = process.stdout.readline()
-        assert line, f"the service did not start: {process.wait()}"
+        patience.cancel()
+        assert line, f"the service did not start within {START_TIMEOUT_S:g} s: {process.wait()}"
         yield json.loads(line)
         process.stdin.close()
-        process.wait(STOP_TIMEOUT_S)
+        try:
+            process.wait(STOP_TIMEOUT_S)
+        finally:
+            process.kill()
 
 
 @pytest.fixture
