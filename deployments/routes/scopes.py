@@ -37,27 +37,22 @@ async def delete_scope(
     200: it is complete; 202: it goes on, and `Location` names where to ask. Its counts are kept as its receipt.
     """
     ids = body.ids(principal.tenant)
-    counts = await services.scope_deletion.count(ids)
     if body.dry_run:
-        return ScopeDeletionOut(counts=dict(counts))
+        return ScopeDeletionOut(counts=dict(await services.scope_deletion.count(ids)))
     once = write_key.once(principal.tenant, body)
     operation = await services.operations.order(OperationKind.DELETE_SCOPE, ids, {}, once)
     tell_progress(operation, response)
-    return ScopeDeletionOut(counts=dict(counts), operation=OperationOut.from_operation(operation))
+    return ScopeDeletionOut(counts=dict(operation.counts), operation=OperationOut.from_operation(operation))
 
 
 @router.post("/operations/{id}/undo", responses=_UNDOING)
 @allow(Access(Verb.ERASE, WHOLE_PLACE, of=OwnedKind.OPERATION))
 async def undo_operation(id: UUID, services: ServicesDep, principal: PrincipalDep, response: Response) -> OperationOut:
-    """Bring back what a deletion of a scope put into the trash, while it lies there. Needs an admin's key.
-
-    What was deleted alone in that scope while the deletion worked comes back with it.
-    """
+    """Bring back what a deletion of a scope put into the trash, while it lies there. Needs an admin's key."""
     deletion = await services.operations.get(principal.tenant, id)
     if deletion.kind is not OperationKind.DELETE_SCOPE or deletion.completed_at is None:
         raise Conflict(f"operation {id} is no complete deletion of a scope; only such a one is undone")
-    times = {"since": deletion.requested_at.isoformat(), "until": deletion.completed_at.isoformat()}
-    ids = scope_ids(deletion)
-    operation = await services.operations.order(OperationKind.RESTORE_SCOPE, ids, {"operation": str(id), **times})
+    ids, request = scope_ids(deletion), {"operation": str(id)}
+    operation = await services.operations.order(OperationKind.RESTORE_SCOPE, ids, request)
     tell_progress(operation, response)
     return OperationOut.from_operation(operation)

@@ -21,9 +21,11 @@ class OperationOut(Output):
     agent: str | None = Field(description="Only memories that this agent wrote.")
     session: str | None = Field(description="Only memories of this conversation.")
     request: dict[str, Any] = Field(description="What was ordered; without its conditions once it is complete.")
-    state: OperationState = Field(description="running or complete.")
+    state: OperationState = Field(description="running, complete, or failed: it was given up.")
     counts: dict[str, int] = Field(description="Memories so far, by what became of them.")
-    waits_for: str | None = Field(description="Why its last batch failed; it is tried again by itself.")
+    waits_for: str | None = Field(
+        description="Why its last batch failed; it is tried again by itself while it is running."
+    )
     requested_at: datetime = Field(description="When it was ordered, UTC.")
     completed_at: datetime | None = Field(description="When it was complete, UTC.")
 

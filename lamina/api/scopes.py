@@ -36,5 +36,7 @@ class ScopeDeletionIn(Strict):
 class ScopeDeletionOut(BaseModel):
     """The deletion of a scope."""
 
-    counts: dict[str, int] = Field(description="Memories of the scope when it was asked, by kind.")
+    counts: dict[str, int] = Field(
+        description="By kind: of a dry run the memories there, at most 100 000 of each; else those deleted so far."
+    )
     operation: OperationOut | None = Field(None, description="The deletion; none of a dry run.")

@@ -25,6 +25,7 @@ class OperationState(StrEnum):
 
     RUNNING = "running"
     COMPLETE = "complete"
+    FAILED = "failed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +38,7 @@ class Operation:
         request: What was ordered, as JSON; without the conditions once it is complete, for these may name users.
         cursor: Id of the last memory that a batch looked at.
         counts: Number of memories, by what became of them.
-        waits_for: Why its last batch failed; it is tried again.
+        waits_for: Why its last batch failed; it is tried again unless the operation failed with it.
     """
 
     id: UUID
@@ -59,7 +60,7 @@ class Operation:
     @property
     def is_complete(self) -> bool:
         """Whether nothing is left to do."""
-        return self.state is OperationState.COMPLETE
+        return self.state is not OperationState.RUNNING
 
     def scope(self) -> Scope:
         """Return the scope of an operation in one namespace.

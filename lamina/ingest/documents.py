@@ -241,7 +241,13 @@ class DocumentRecorder:
             return await self._put(scope, documents, documents, documents, once, witness, before, condition)
 
     async def delete(
-        self, tenant: str, id_: UUID, condition: Precondition = UNCONDITIONAL, *, before: Before | None = None
+        self,
+        tenant: str,
+        id_: UUID,
+        condition: Precondition = UNCONDITIONAL,
+        *,
+        before: Before | None = None,
+        operation: UUID | None = None,
     ) -> None:
         """Delete a document with all its passages; they leave every index.
 
@@ -250,6 +256,7 @@ class DocumentRecorder:
             id_: Its id.
             condition: The version that it has to have.
             before: Runs in the transaction before anything is deleted, and may refuse it.
+            operation: The deletion of a scope that takes it.
 
         Raises:
             NotFound: If the tenant has no such document.
@@ -260,7 +267,8 @@ class DocumentRecorder:
         async def act(connection: Connection) -> None:
             if before is not None:
                 await before(connection)
-            await discard(connection, self._trash, TrashKind.DOCUMENT, tenant, id_, self._clock())
+            now = self._clock()
+            await discard(connection, self._trash, TrashKind.DOCUMENT, tenant, id_, now, operation=operation)
             scope, gone = await delete_document(connection, tenant, id_, condition)
             nodes = await self._linker.forget(connection, gone)
             await enqueue_entries(connection, [*outbox_entries("documents", gone), *outbox_entries("graph", nodes)])

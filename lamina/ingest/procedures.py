@@ -169,8 +169,13 @@ class ProcedureRecorder:
 
         return await in_transaction(self._pool, act)
 
-    async def delete(self, tenant: str, id_: UUID) -> None:
+    async def delete(self, tenant: str, id_: UUID, *, operation: UUID | None = None) -> None:
         """Take a procedure out of every reader's sight.
+
+        Args:
+            tenant: Whose procedure.
+            id_: Its id.
+            operation: The deletion of a scope that takes it.
 
         Raises:
             NotFound: If the tenant has no such procedure.
@@ -179,7 +184,7 @@ class ProcedureRecorder:
 
         async def act(connection: Connection) -> None:
             scope = await delete_procedure(connection, tenant, id_, now)
-            await discard(connection, self._trash, TrashKind.PROCEDURE, tenant, id_, now)
+            await discard(connection, self._trash, TrashKind.PROCEDURE, tenant, id_, now, operation=operation)
             await bump_epoch(connection, scope, teaches=True)
             await record_event(connection, Event.of(scope, EventKind.PROCEDURE_DELETED, id_))
 

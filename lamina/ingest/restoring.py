@@ -21,6 +21,7 @@ from lamina.stores.postgres.trash import (
     Trash,
     TrashPolicy,
     discarded_notes,
+    erase_from_trash,
     revive_notes,
     revive_procedure,
     revive_rows,
@@ -104,6 +105,8 @@ class Restorer:
                 alive = await revive_notes(connection, tenant, ids, now)
                 if entry.id not in alive:
                     raise Conflict("the scope has the same text again; change or delete that note")
+                # One that was made from it may have been deleted by itself, in the same moment.
+                await erase_from_trash(connection, tenant, alive)
                 return note_entries(alive)
             case TrashKind.PROCEDURE:
                 await revive_procedure(connection, tenant, entry.id)

@@ -450,8 +450,16 @@ class Recorder:
 
         return await in_transaction(self._pool, act)
 
-    async def delete_note(self, tenant: str, id_: UUID, condition: Precondition = UNCONDITIONAL) -> None:
+    async def delete_note(
+        self, tenant: str, id_: UUID, condition: Precondition = UNCONDITIONAL, *, operation: UUID | None = None
+    ) -> None:
         """Delete a note, and every note that was made from it or merged into it: no reader sees them any more.
+
+        Args:
+            tenant: Whose note.
+            id_: Its id.
+            condition: The version that it has to have.
+            operation: The deletion of a scope that takes it.
 
         Raises:
             NotFound: If the tenant has no such note.
@@ -463,22 +471,28 @@ class Recorder:
             if condition.match is not None:
                 condition.check(f"note {id_}", str((await lock_note(connection, tenant, id_)).version))
             scope, deletion = await delete_note(connection, tenant, id_, now)
-            await discard(connection, self._trash, TrashKind.NOTE, tenant, id_, now)
+            await discard(connection, self._trash, TrashKind.NOTE, tenant, id_, now, operation=operation)
             await enqueue_entries(connection, await unlink_deleted(connection, self._linker, deletion))
             await bump_epoch(connection, scope, teaches=True)
             await record_event(connection, Event.of(scope, EventKind.NOTE_DELETED, *deletion.deleted))
 
         await in_transaction(self._pool, act)
 
-    async def delete_message(self, tenant: str, id_: UUID) -> None:
+    async def delete_message(self, tenant: str, id_: UUID, *, operation: UUID | None = None) -> None:
         """Delete a message; memories drawn from it and its summaries stay.
+
+        Args:
+            tenant: Whose message.
+            id_: Its id.
+            operation: The deletion of a scope that takes it.
 
         Raises:
             NotFound: If the tenant has no such message.
         """
 
         async def act(connection: Connection) -> None:
-            await discard(connection, self._trash, TrashKind.MESSAGE, tenant, id_, self._clock())
+            now = self._clock()
+            await discard(connection, self._trash, TrashKind.MESSAGE, tenant, id_, now, operation=operation)
             scope = await delete_message(connection, tenant, id_)
             nodes = await self._linker.forget(connection, [id_])
             await enqueue_entries(connection, [*outbox_entries("messages", [id_]), *outbox_entries("graph", nodes)])

@@ -13,7 +13,7 @@ from lamina.core.operations import Operation, OperationKind
 from lamina.core.paging import Page
 from lamina.core.ports import Clock
 from lamina.core.scope import Scope
-from lamina.errors import NotFound, describe_error
+from lamina.errors import LaminaError, NotFound, describe_error
 from lamina.ingest.write_once import write_once
 from lamina.stores.postgres.connection import Connection, Pool
 from lamina.stores.postgres.idempotency import Once
@@ -23,6 +23,8 @@ logger = logging.getLogger(__name__)
 WAIT_S = 5.0
 """Longest time for which an order waits for the end."""
 LOOK_S = 5.0
+REREAD_S = 0.2
+"""Time after which an operation is read again at which another process works."""
 _ORDERED = TypeAdapter(dict[str, UUID])
 
 
@@ -41,8 +43,8 @@ class Worker(Protocol):
 class Operations:
     """Orders operations and brings them to their end.
 
-    Each batch holds the row of its operation and moves its cursor in the same transaction: what is interrupted goes on
-    where it was, in any process, and two processes at one operation do nothing twice.
+    A process claims an operation for one step, and the step moves the cursor: what is interrupted goes on where it was,
+    in any process, and two processes at one operation do nothing twice. Operations take turns step by step.
 
     Args:
         pool: Connections to Postgres.
@@ -90,13 +92,14 @@ class Operations:
         return await self._table.page(scope, page)
 
     async def work(self) -> None:
-        """Bring all open operations as far as they go.
+        """Bring all open operations as far as they go, a step of each in turn.
 
         Raises:
             Unavailable: If Postgres does not answer.
         """
-        for operation in await self._table.open():
-            await asyncio.wait([self._run(operation)])
+        while waiting := [one for one in await self._table.open() if one.id not in self._runs]:
+            if not any([await self._step(operation) for operation in waiting]):
+                return
 
     def start(self) -> None:
         """Work on open operations from now on, by whomever they were ordered; in the event loop, once."""
@@ -115,26 +118,44 @@ class Operations:
         return self._runs[operation.id]
 
     async def _work_on(self, operation: Operation) -> None:
+        """Bring an operation to its end, or as far as it goes."""
         try:
-            while not operation.is_complete:
-                await self._workers[operation.kind].step(operation)
+            while not operation.is_complete and operation.waits_for is None:
+                if not await self._step(operation):
+                    await asyncio.sleep(REREAD_S)
                 operation = await self._table.get(operation.tenant, operation.id)
         except NotFound:
             return  # Its user was erased.
+        except Exception as error:  # noqa: BLE001 - whoever looks for open ones goes on with it
+            logger.warning("operation %s: %s", operation.id, _reason(error))
+
+    async def _step(self, operation: Operation) -> bool:
+        """Take a step; report whether there was one to take, and it did not fail."""
+        try:
+            if not await self._table.claim(operation):
+                return False
+            await self._workers[operation.kind].step(operation)
         except Exception as error:  # noqa: BLE001 - it is tried again
-            logger.warning("operation %s: retrying: %s", operation.id, describe_error(error))
-            await self._record_wait(operation.id, describe_error(error))
+            logger.warning("operation %s: retrying: %s", operation.id, _reason(error))
+            await self._record_wait(operation.id, _reason(error))
+            return False
+        return True
 
     async def _record_wait(self, id_: UUID, reason: str) -> None:
         try:
             await self._table.record_wait(id_, reason)
         except Exception as error:  # noqa: BLE001 - it says the same as the log
-            logger.warning("operation %s: %s", id_, describe_error(error))
+            logger.warning("operation %s: %s", id_, _reason(error))
 
     async def _keep_working(self) -> None:
         while True:
             try:
                 await self.work()
             except Exception as error:  # noqa: BLE001 - through outages; what is open stays so
-                logger.warning("operations: retrying: %s", describe_error(error))
+                logger.warning("operations: retrying: %s", _reason(error))
             await asyncio.sleep(LOOK_S)
+
+
+def _reason(error: Exception) -> str:
+    """Return the text of an error of ours, and of another one the type alone: Postgres puts rows into its texts."""
+    return describe_error(error) if isinstance(error, LaminaError | TimeoutError) else type(error).__name__

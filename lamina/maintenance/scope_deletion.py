@@ -1,7 +1,7 @@
 """Delete all memories of a session, a namespace, a workspace or a tenant, each as a single call does, and undo it."""
 
-from collections.abc import Awaitable, Callable, Mapping
-from datetime import datetime
+from collections.abc import Mapping
+from typing import Protocol
 from uuid import UUID
 
 from lamina.core.operations import Operation, OperationKind
@@ -10,12 +10,22 @@ from lamina.core.trash import TrashKind
 from lamina.errors import Conflict, NotFound
 from lamina.ingest.restoring import Restorer
 from lamina.stores.postgres.connection import Connection, Pool, in_transaction
-from lamina.stores.postgres.operations import advance_operation, complete_operation
+from lamina.stores.postgres.operations import advance_operation, complete_operation, hold_operation
 from lamina.stores.postgres.scope_contents import ScopeContents
 
 PAGE = 50
-# Deletes a memory of a tenant.
-Delete = Callable[[str, UUID], Awaitable[None]]
+
+
+class Delete(Protocol):
+    """Deletes a memory of a tenant, for a deletion of a scope."""
+
+    async def __call__(self, tenant: str, id_: UUID, /, *, operation: UUID | None = None) -> None:
+        """Delete it.
+
+        Raises:
+            NotFound: If there is none.
+        """
+        ...
 
 
 class ScopeDeletion:
@@ -36,7 +46,7 @@ class ScopeDeletion:
         self._clock = clock
 
     async def count(self, ids: Mapping[str, str | None]) -> Mapping[str, int]:
-        """Count the memories that would go, by kind."""
+        """Count the memories that would go, by kind, up to a number of each."""
         return await self._contents.count(ids)
 
     async def step(self, operation: Operation) -> None:
@@ -49,6 +59,8 @@ class ScopeDeletion:
         done = await work(operation)
 
         async def act(connection: Connection) -> None:
+            if not await hold_operation(connection, operation):
+                return  # It took so long that another process went on with it.
             if done is None:
                 await complete_operation(connection, operation, tuple(operation.request), self._clock())
             else:
@@ -58,25 +70,29 @@ class ScopeDeletion:
         await in_transaction(self._pool, act)
 
     async def _delete(self, operation: Operation) -> tuple[UUID, Mapping[str, int]] | None:
-        page = await self._contents.page(scope_ids(operation), stored_by=operation.requested_at, limit=PAGE)
+        page = await self._contents.page(
+            scope_ids(operation), stored_by=operation.requested_at, after=operation.cursor, limit=PAGE
+        )
         counts: dict[str, int] = {}
         for kind, id_ in page:
             try:
-                await self._deletes[kind](operation.tenant, id_)
+                await self._deletes[kind](operation.tenant, id_, operation=operation.id)
             except NotFound:
                 continue  # It went with one before, or by somebody else.
             counts[f"{kind}s"] = counts.get(f"{kind}s", 0) + 1
         return (page[-1][1], counts) if page else None
 
     async def _restore(self, operation: Operation) -> tuple[UUID, Mapping[str, int]] | None:
-        since, until = (datetime.fromisoformat(operation.request[name]) for name in ("since", "until"))
-        page = await self._contents.discarded(scope_ids(operation), since, until, after=operation.cursor, limit=PAGE)
+        deletion = UUID(operation.request["operation"])
+        page = await self._contents.discarded(operation.tenant, deletion, after=operation.cursor, limit=PAGE)
         counts: dict[str, int] = {}
         for id_ in page:
             try:
                 entry = await self._restorer.restore(operation.tenant, id_)
                 name = f"{entry.kind}s"
-            except (NotFound, Conflict):
+            except NotFound:
+                continue  # It came back with one before, or by somebody else.
+            except Conflict:
                 name = "left"
             counts[name] = counts.get(name, 0) + 1
         return (page[-1], counts) if page else None

@@ -12,6 +12,7 @@ from lamina.core.principals import Bounds, KeyRole, new_principal
 from lamina.errors import Unavailable
 from lamina.ingest.bulk_notes import BATCH
 from lamina.stores.postgres.keys import store_key
+from lamina.stores.postgres.operations import MOST_FAILURES
 from lamina.wiring.stores import utc_now
 from tests.support.application import Application
 
@@ -99,6 +100,19 @@ async def test_what_was_made_from_a_deleted_note_goes_with_it(application: Appli
     await ended(client, await sent(client, "POST", "/v1/notes/bulk/delete", json={**scope, "tags": ["old"]}))
 
     assert await ids_in(client, **scope) == set()
+
+
+async def test_a_note_that_came_back_with_its_source_lies_in_the_trash_no_more(application: Application) -> None:
+    client, scope = application.client(), place()
+    [source] = await fill(client, 1, **scope)
+    made = {**scope, "content": f"Made {uuid4()}", "derived_from": [source]}
+    derived = (await sent(client, "POST", "/v1/notes", json=made))["id"]
+    await ended(client, await sent(client, "POST", "/v1/notes/bulk/delete", json={**scope, "everything": True}))
+
+    await sent(client, "POST", f"/v1/trash/{source}/restore")
+
+    assert await ids_in(client, **scope) == {source, derived}
+    assert (await sent(client, "GET", "/v1/trash", params=scope))["entries"] == []
 
 
 async def test_tags_and_fields_change_with_versions_and_a_second_call_changes_nothing(application: Application) -> None:
@@ -264,6 +278,57 @@ async def test_an_interrupted_operation_goes_on_where_it_was(
     assert (operation["counts"], operation["waits_for"]) == ({"deleted": 2 * BATCH + 5}, None)
     listed = (await sent(client, "GET", "/v1/operations", params=scope))["operations"]
     assert [one["id"] for one in listed] == [operation["id"]]
+
+
+async def test_an_operation_that_fails_again_and_again_ends_and_holds_up_no_other(
+    application: Application, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    client, doomed, well = application.client(), place(), place()
+    await fill(client, 3, **doomed)
+    await fill(client, BATCH + 1, **well)
+    step = application.services.bulk.step
+
+    async def failing(operation: Any) -> None:
+        if operation.workspace == doomed["workspace"]:
+            raise psycopg.errors.UniqueViolation("Key (content)=(Mira Koskinen) already exists.")
+        await step(operation)
+
+    monkeypatch.setattr(application.services.bulk, "step", failing)
+    body = {"everything": True, "add_tags": ["seen"]}
+    broken = (await sent(client, "POST", "/v1/notes/bulk", json={**doomed, **body}))["operation"]
+    for _ in range(MOST_FAILURES):
+        with psycopg.connect(application.url) as connection:
+            connection.execute("UPDATE operations SET retry_at = NULL WHERE id = %s", [broken["id"]])
+        await application.services.operations.work()
+    done = await ended(client, await sent(client, "POST", "/v1/notes/bulk", json={**well, **body}))
+
+    told = await sent(client, "GET", f"/v1/operations/{broken['id']}")
+    assert (told["state"], told["waits_for"], told["request"]) == ("failed", "UniqueViolation", {})
+    assert done["counts"] == {"changed": BATCH + 1}
+    assert "Mira" not in caplog.text
+
+
+async def test_open_operations_take_turns(application: Application, monkeypatch: pytest.MonkeyPatch) -> None:
+    client, places = application.client(), [place(), place()]
+    step, turns = application.services.bulk.step, []
+
+    async def failing(_: Any) -> None:
+        raise Unavailable("postgres", "gone away")
+
+    async def told(operation: Any) -> None:
+        turns.append(operation.workspace)
+        await step(operation)
+
+    for scope in places:
+        await fill(client, BATCH + 1, **scope)
+    monkeypatch.setattr(application.services.bulk, "step", failing)
+    for scope in places:
+        await sent(client, "POST", "/v1/notes/bulk/delete", json={**scope, "everything": True})
+    monkeypatch.setattr(application.services.bulk, "step", told)
+
+    await application.services.operations.work()
+
+    assert turns == [scope["workspace"] for scope in places] * 3
 
 
 async def test_an_erasure_of_a_user_takes_the_operations_over_their_notes(unshared: Application) -> None:

@@ -5,12 +5,15 @@ from typing import Any
 from uuid import uuid4
 
 import httpx
+import psycopg
 import pytest
 
 from lamina.core.principals import Bounds, KeyRole, new_principal
 from lamina.stores.postgres.keys import store_key
+from lamina.wiring.operations import build_operations
 from lamina.wiring.stores import utc_now
 from tests.support.application import Application
+from tests.support.compaction import chatter, compact, found_messages, say
 
 PATIENCE_S = 120.0
 
@@ -113,3 +116,74 @@ async def test_only_a_complete_deletion_of_a_scope_is_undone(application: Applic
     answer = await sent(admin, "POST", "/v1/notes/bulk/delete", json={"category": "skill"})
 
     assert (await admin.post(f"/v1/operations/{answer['operation']['id']}/undo")).status_code == 409
+
+
+async def deleted(client: httpx.AsyncClient, **ids: Any) -> dict[str, Any]:
+    return await ended(client, (await sent(client, "POST", "/v1/scopes/delete", json=ids))["operation"])
+
+
+async def undone(client: httpx.AsyncClient, operation: dict[str, Any]) -> dict[str, Any]:
+    return await ended(client, await sent(client, "POST", f"/v1/operations/{operation['id']}/undo"))
+
+
+async def test_a_deletion_ends_though_an_expired_note_lies_in_the_scope(application: Application) -> None:
+    admin = application.client(application.new_key(application.tenant, KeyRole.ADMIN))
+    await fill(admin, workspace="own")
+    brief = {"workspace": "own", "content": "The tide turns at six", "ttl_s": 3600}
+    note = (await sent(admin, "POST", "/v1/notes", json=brief))["id"]
+    with psycopg.connect(application.url) as connection:
+        connection.execute("UPDATE notes SET expires_at = now() - interval '1 minute' WHERE id = %s", [note])
+
+    before = await counted(admin, workspace="own")
+    operation = await asyncio.wait_for(deleted(admin, workspace="own"), timeout=60)
+
+    assert before == ALL
+    assert operation["counts"] == ALL
+    assert await counted(admin, workspace="own") == NOTHING
+
+
+async def test_an_undo_leaves_what_others_deleted_meanwhile_in_the_trash(application: Application) -> None:
+    admin = application.client(application.new_key(application.tenant, KeyRole.ADMIN))
+    await fill(admin, workspace="own")
+    other = (await sent(admin, "POST", "/v1/notes", json={"workspace": "own", "content": "Not of the session"}))["id"]
+    operation = await deleted(admin, workspace="own", namespace="default", session="s 1")
+    assert (await admin.delete(f"/v1/notes/{other}")).is_success
+    with psycopg.connect(application.url) as connection:
+        during = "UPDATE trash SET deleted_at = (SELECT requested_at FROM operations WHERE id = %s) WHERE id = %s"
+        connection.execute(during, [operation["id"], other])
+
+    back = await undone(admin, operation)
+
+    assert back["counts"] == {"notes": 1, "messages": 2}
+    assert (await admin.get(f"/v1/notes/{other}")).status_code == 404
+
+
+async def test_messages_whose_summary_went_with_them_are_found_again(unshared: Application) -> None:
+    admin = unshared.client(unshared.new_key(unshared.tenant, KeyRole.ADMIN))
+    await say(unshared, "long", "The spare anchor is called Bartholomew", *chatter(60))
+    await compact(unshared)
+    operation = await deleted(admin, workspace="default", namespace="default", session="long")
+
+    back = await undone(admin, operation)
+
+    found = await found_messages(unshared, "the spare anchor Bartholomew")
+    assert back["counts"] == {"messages": 61}
+    assert operation["counts"]["messages"] > 61
+    assert "The spare anchor is called Bartholomew" in {hit["content"] for hit in found}
+
+
+async def test_two_replicas_at_one_deletion_count_each_memory_once(application: Application) -> None:
+    admin = application.client(application.new_key(application.tenant, KeyRole.ADMIN))
+    notes = [{"content": f"Buoy {uuid4().hex}"} for _ in range(120)]
+    await sent(admin, "POST", "/v1/notes/batch", json={"workspace": "own", "notes": notes})
+    services = application.services
+    other = build_operations(application.pool, services.bulk, services.scope_deletion)
+
+    answer, *_ = await asyncio.gather(
+        sent(admin, "POST", "/v1/scopes/delete", json={"workspace": "own"}),
+        *(other.work() for _ in range(4)),
+    )
+    operation = await ended(admin, answer["operation"])
+    back = await undone(admin, operation)
+
+    assert (operation["counts"], back["counts"]) == ({"notes": 120}, {"notes": 120})

@@ -1,7 +1,7 @@
 """Operations over many memories as rows: any process may go on with one."""
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -17,6 +17,10 @@ from lamina.stores.postgres.connection import Connection, Pool, connect, scope_p
 from lamina.stores.postgres.queries import load_queries
 
 QUERIES = load_queries("operations.sql")
+STEP = timedelta(minutes=2)
+"""Time after which another process takes a step over."""
+MOST_FAILURES = 20
+"""In a row: with the waits between them, an hour."""
 
 
 async def order_operation(
@@ -86,13 +90,20 @@ class OperationTable:
         return await self._read(QUERIES["list_operations"], {**scope_parameters(scope), **page.parameters("id")})
 
     async def open(self) -> list[Operation]:
-        """Return operations of all tenants that are not complete, the oldest first."""
+        """Return operations of all tenants that wait for a step, the oldest first."""
         return await self._read(QUERIES["find_open_operations"], {})
 
-    async def record_wait(self, id_: UUID, reason: str) -> None:
-        """Record why a batch failed."""
+    async def claim(self, operation: Operation) -> bool:
+        """Claim an operation for a step; report whether it stands where it was read and is nobody else's."""
+        row = {"id": operation.id, "cursor": operation.cursor, "step": STEP}
         async with connect(self._pool) as connection:
-            await connection.execute(QUERIES["record_operation_wait"], {"id": id_, "waits_for": reason})
+            return (await connection.execute(QUERIES["claim_operation"], row)).rowcount > 0
+
+    async def record_wait(self, id_: UUID, reason: str) -> None:
+        """Record why a step failed; one failure too many ends the operation."""
+        row = {"id": id_, "waits_for": reason, "most": MOST_FAILURES}
+        async with connect(self._pool) as connection:
+            await connection.execute(QUERIES["record_operation_wait"], row)
 
     async def _read(self, query: bytes, parameters: Mapping[str, Any]) -> list[Operation]:
         async with connect(self._pool) as connection:

@@ -8,7 +8,9 @@ RETURNING *
 SELECT * FROM operations WHERE id = %(id)s AND tenant = %(tenant)s
 
 -- name: find_open_operations
-SELECT * FROM operations WHERE state = 'running' ORDER BY requested_at, id LIMIT 100
+-- Those at which nobody works now, and that need not wait after a failure.
+SELECT * FROM operations WHERE state = 'running' AND (retry_at IS NULL OR retry_at <= statement_timestamp())
+ORDER BY requested_at, id LIMIT 100
 
 -- name: list_operations
 -- Those of a namespace, and of the whole workspace or tenant.
@@ -20,13 +22,19 @@ WHERE tenant = %(tenant)s AND (workspace IS NULL OR workspace = %(workspace)s)
 ORDER BY id DESC
 LIMIT %(limit)s
 
+-- name: claim_operation
+-- For a step, if it stands where it was read: nobody else works on it until the step ends, or the time is over.
+UPDATE operations SET retry_at = statement_timestamp() + %(step)s::interval
+WHERE id = %(id)s AND state = 'running' AND cursor IS NOT DISTINCT FROM %(cursor)s
+  AND (retry_at IS NULL OR retry_at <= statement_timestamp())
+
 -- name: hold_operation
 -- Until the transaction ends: of two processes that work on it, one goes on where the other one ended.
 SELECT cursor FROM operations WHERE id = %(id)s AND state = 'running' FOR UPDATE
 
 -- name: advance_operation
 UPDATE operations
-SET cursor = %(cursor)s, waits_for = NULL,
+SET cursor = %(cursor)s, waits_for = NULL, failures = 0, retry_at = NULL,
     counts = (
         SELECT coalesce(jsonb_object_agg(kind, total), '{}')
         FROM (
@@ -38,11 +46,19 @@ SET cursor = %(cursor)s, waits_for = NULL,
 WHERE id = %(id)s
 
 -- name: complete_operation
-UPDATE operations SET state = 'complete', completed_at = %(now)s, waits_for = NULL, request = %(request)s
+UPDATE operations SET state = 'complete', completed_at = %(now)s, waits_for = NULL, retry_at = NULL, request = %(request)s
 WHERE id = %(id)s AND state = 'running'
 
 -- name: record_operation_wait
-UPDATE operations SET waits_for = %(waits_for)s WHERE id = %(id)s AND state = 'running'
+-- The first failure is tried again at once, later ones after twice as long each, at most five minutes. The last one ends
+-- the operation, whose request may name users.
+UPDATE operations
+SET waits_for = %(waits_for)s, failures = failures + 1,
+    retry_at = statement_timestamp() + make_interval(secs => least(300, 2 ^ (failures + 1) - 2)),
+    state = CASE WHEN failures + 1 >= %(most)s THEN 'failed' ELSE state END,
+    completed_at = CASE WHEN failures + 1 >= %(most)s THEN statement_timestamp() END,
+    request = CASE WHEN failures + 1 >= %(most)s THEN '{}' ELSE request END
+WHERE id = %(id)s AND state = 'running'
 
 -- name: erase_user_operations
 DELETE FROM operations WHERE tenant = %(tenant)s AND user_id = %(user_id)s

@@ -629,7 +629,9 @@ CREATE TABLE public.operations (
     counts jsonb DEFAULT '{}'::jsonb NOT NULL,
     waits_for text,
     requested_at timestamp with time zone NOT NULL,
-    completed_at timestamp with time zone
+    completed_at timestamp with time zone,
+    failures integer DEFAULT 0 NOT NULL,
+    retry_at timestamp with time zone
 );
 CREATE TABLE public.outbox (
     seq bigint NOT NULL,
@@ -885,7 +887,8 @@ CREATE TABLE public.trash (
     kind text NOT NULL,
     content_hash bytea,
     rows json,
-    deleted_at timestamp with time zone NOT NULL
+    deleted_at timestamp with time zone NOT NULL,
+    operation_id uuid
 );
 CREATE TABLE public.usage_days (
     tenant text NOT NULL,
@@ -1125,6 +1128,7 @@ CREATE INDEX notes_by_age ON public.notes USING btree (tenant, workspace, namesp
 CREATE INDEX notes_by_agent ON public.notes USING btree (tenant, workspace, namespace, agent_id, id) WHERE ((agent_id IS NOT NULL) AND (deleted_at IS NULL));
 CREATE INDEX notes_by_event ON public.notes USING btree (tenant, workspace, namespace, event_at DESC, id DESC) WHERE (deleted_at IS NULL);
 CREATE INDEX notes_by_id ON public.notes USING btree (tenant, workspace, namespace, id) WHERE (deleted_at IS NULL);
+CREATE INDEX notes_by_session ON public.notes USING btree (tenant, workspace, namespace, session_id, id) WHERE ((session_id IS NOT NULL) AND (deleted_at IS NULL));
 CREATE INDEX notes_changed ON public.notes USING btree (tenant, workspace, namespace, id) WHERE ((version > 1) AND (deleted_at IS NULL));
 CREATE INDEX notes_deleted ON public.notes USING btree (tenant, workspace, namespace, id) WHERE ((deleted_at IS NOT NULL) AND (merged_into IS NULL));
 CREATE INDEX notes_expiring ON public.notes USING btree (expires_at) WHERE ((expires_at IS NOT NULL) AND (deleted_at IS NULL));
@@ -1157,6 +1161,7 @@ CREATE UNIQUE INDEX responses_one_of_each ON public.responses USING btree (diges
 CREATE INDEX sessions_by_age ON public.sessions USING btree (tenant, workspace, namespace, created_at, session_id);
 CREATE INDEX shares_into ON public.shares USING btree (tenant, to_workspace) WHERE (revoked_at IS NULL);
 CREATE UNIQUE INDEX shares_one_of_each ON public.shares USING btree (tenant, from_workspace, from_namespace, to_workspace, segment, public.sha256_of(tags)) WHERE (revoked_at IS NULL);
+CREATE INDEX trash_of_operation ON public.trash USING btree (tenant, operation_id, id) WHERE (operation_id IS NOT NULL);
 CREATE INDEX trash_of_scope ON public.trash USING btree (tenant, workspace, namespace, deleted_at DESC);
 CREATE INDEX trash_of_text ON public.trash USING btree (tenant, workspace, namespace, kind, content_hash);
 CREATE INDEX trash_of_user ON public.trash USING btree (tenant, user_id) WHERE (user_id IS NOT NULL);

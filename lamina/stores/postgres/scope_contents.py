@@ -10,6 +10,7 @@ from lamina.stores.postgres.connection import Pool, connect
 from lamina.stores.postgres.queries import load_queries
 
 QUERIES = load_queries("scope_contents.sql")
+MOST_COUNTED = 100_000
 
 
 class ScopeContents:
@@ -23,25 +24,23 @@ class ScopeContents:
         self._pool = pool
 
     async def count(self, ids: Mapping[str, str | None]) -> Mapping[str, int]:
-        """Count the memories of a scope that a call can delete, by kind."""
+        """Count the memories of a scope that a call can delete, by kind, up to :data:`MOST_COUNTED` of each."""
         async with connect(self._pool) as connection:
-            row = await (await connection.execute(QUERIES["count_scope"], ids)).fetchone()
+            row = await (await connection.execute(QUERIES["count_scope"], {**ids, "most": MOST_COUNTED})).fetchone()
         return dict(row or {})
 
     async def page(
-        self, ids: Mapping[str, str | None], *, stored_by: datetime, limit: int
+        self, ids: Mapping[str, str | None], *, stored_by: datetime, after: UUID | None, limit: int
     ) -> list[tuple[TrashKind, UUID]]:
-        """Return some of them that were stored by a time."""
-        parameters = {**ids, "stored_by": stored_by, "limit": limit}
+        """Return a page by id of them, of those that were stored by a time."""
+        parameters = {**ids, "stored_by": stored_by, "after": after, "limit": limit}
         async with connect(self._pool) as connection:
             cursor = await connection.execute(QUERIES["list_scope"], parameters)
             return [(TrashKind(row["kind"]), row["id"]) async for row in cursor]
 
-    async def discarded(
-        self, ids: Mapping[str, str | None], since: datetime, until: datetime, *, after: UUID | None, limit: int
-    ) -> list[UUID]:
-        """Return a page of what was put into the trash between two times, by id."""
-        parameters: dict[str, Any] = {**ids, "since": since, "until": until, "after": after, "limit": limit}
+    async def discarded(self, tenant: str, operation: UUID, *, after: UUID | None, limit: int) -> list[UUID]:
+        """Return a page by id of what a deletion put into the trash, as far as it lies there."""
+        parameters: dict[str, Any] = {"tenant": tenant, "operation_id": operation, "after": after, "limit": limit}
         async with connect(self._pool) as connection:
-            cursor = await connection.execute(QUERIES["list_discarded_of_scope"], parameters)
+            cursor = await connection.execute(QUERIES["list_discarded_of_operation"], parameters)
             return [row["id"] async for row in cursor]

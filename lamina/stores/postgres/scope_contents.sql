@@ -1,52 +1,69 @@
 -- name: count_scope
--- Memories of a session, a namespace, a workspace or the tenant that a call can delete.
-SELECT (SELECT count(*) FROM notes WHERE tenant = %(tenant)s
-        AND (%(workspace)s::text IS NULL OR workspace = %(workspace)s)
-        AND (%(namespace)s::text IS NULL OR namespace = %(namespace)s)
-        AND (%(session_id)s::text IS NULL OR session_id = %(session_id)s) AND deleted_at IS NULL) AS notes,
-       (SELECT count(*) FROM messages WHERE tenant = %(tenant)s
-        AND (%(workspace)s::text IS NULL OR workspace = %(workspace)s)
-        AND (%(namespace)s::text IS NULL OR namespace = %(namespace)s)
-        AND (%(session_id)s::text IS NULL OR session_id = %(session_id)s)) AS messages,
-       (SELECT count(*) FROM documents WHERE tenant = %(tenant)s
-        AND (%(workspace)s::text IS NULL OR workspace = %(workspace)s)
-        AND (%(namespace)s::text IS NULL OR namespace = %(namespace)s)
-        AND %(session_id)s::text IS NULL) AS documents,
-       (SELECT count(*) FROM procedures WHERE tenant = %(tenant)s
-        AND (%(workspace)s::text IS NULL OR workspace = %(workspace)s)
-        AND (%(namespace)s::text IS NULL OR namespace = %(namespace)s)
-        AND %(session_id)s::text IS NULL AND deleted_at IS NULL) AS procedures
+-- Memories of a session, a namespace, a workspace or the tenant that a call can delete, up to a number of each kind.
+SELECT (SELECT count(*) FROM (
+            SELECT FROM notes WHERE tenant = %(tenant)s
+              AND (%(workspace)s::text IS NULL OR workspace = %(workspace)s)
+              AND (%(namespace)s::text IS NULL OR namespace = %(namespace)s)
+              AND (%(session_id)s::text IS NULL OR session_id = %(session_id)s) AND deleted_at IS NULL
+              AND (expires_at IS NULL OR expires_at > statement_timestamp())
+            LIMIT %(most)s) counted) AS notes,
+       (SELECT count(*) FROM (
+            SELECT FROM messages WHERE tenant = %(tenant)s
+              AND (%(workspace)s::text IS NULL OR workspace = %(workspace)s)
+              AND (%(namespace)s::text IS NULL OR namespace = %(namespace)s)
+              AND (%(session_id)s::text IS NULL OR session_id = %(session_id)s)
+            LIMIT %(most)s) counted) AS messages,
+       (SELECT count(*) FROM (
+            SELECT FROM documents WHERE tenant = %(tenant)s
+              AND (%(workspace)s::text IS NULL OR workspace = %(workspace)s)
+              AND (%(namespace)s::text IS NULL OR namespace = %(namespace)s)
+              AND %(session_id)s::text IS NULL
+            LIMIT %(most)s) counted) AS documents,
+       (SELECT count(*) FROM (
+            SELECT FROM procedures WHERE tenant = %(tenant)s
+              AND (%(workspace)s::text IS NULL OR workspace = %(workspace)s)
+              AND (%(namespace)s::text IS NULL OR namespace = %(namespace)s)
+              AND %(session_id)s::text IS NULL AND deleted_at IS NULL
+            LIMIT %(most)s) counted) AS procedures
 
 -- name: list_scope
--- Some of the same that were stored by a time, of any kind; those in a page are deleted before the next is read.
+-- A page by id of the same, of any kind, that were stored by a time.
 (SELECT 'note' AS kind, id FROM notes WHERE tenant = %(tenant)s
    AND (%(workspace)s::text IS NULL OR workspace = %(workspace)s)
    AND (%(namespace)s::text IS NULL OR namespace = %(namespace)s)
    AND (%(session_id)s::text IS NULL OR session_id = %(session_id)s)
-   AND deleted_at IS NULL AND created_at <= %(stored_by)s LIMIT %(limit)s)
+   AND deleted_at IS NULL AND (expires_at IS NULL OR expires_at > statement_timestamp())
+   AND created_at <= %(stored_by)s
+   AND (%(after)s::uuid IS NULL OR id > %(after)s)
+ ORDER BY id LIMIT %(limit)s)
 UNION ALL
 (SELECT 'message', id FROM messages WHERE tenant = %(tenant)s
    AND (%(workspace)s::text IS NULL OR workspace = %(workspace)s)
    AND (%(namespace)s::text IS NULL OR namespace = %(namespace)s)
    AND (%(session_id)s::text IS NULL OR session_id = %(session_id)s)
-   AND created_at <= %(stored_by)s LIMIT %(limit)s)
+   AND created_at <= %(stored_by)s
+   AND (%(after)s::uuid IS NULL OR id > %(after)s)
+ ORDER BY id LIMIT %(limit)s)
 UNION ALL
 (SELECT 'document', id FROM documents WHERE tenant = %(tenant)s
    AND (%(workspace)s::text IS NULL OR workspace = %(workspace)s)
    AND (%(namespace)s::text IS NULL OR namespace = %(namespace)s)
-   AND %(session_id)s::text IS NULL AND created_at <= %(stored_by)s LIMIT %(limit)s)
+   AND %(session_id)s::text IS NULL AND created_at <= %(stored_by)s
+   AND (%(after)s::uuid IS NULL OR id > %(after)s)
+ ORDER BY id LIMIT %(limit)s)
 UNION ALL
 (SELECT 'procedure', id FROM procedures WHERE tenant = %(tenant)s
    AND (%(workspace)s::text IS NULL OR workspace = %(workspace)s)
    AND (%(namespace)s::text IS NULL OR namespace = %(namespace)s)
-   AND %(session_id)s::text IS NULL AND deleted_at IS NULL AND created_at <= %(stored_by)s LIMIT %(limit)s)
+   AND %(session_id)s::text IS NULL AND deleted_at IS NULL AND created_at <= %(stored_by)s
+   AND (%(after)s::uuid IS NULL OR id > %(after)s)
+ ORDER BY id LIMIT %(limit)s)
+ORDER BY id
 LIMIT %(limit)s
 
--- name: list_discarded_of_scope
--- What a deletion of a scope put into the trash while it worked.
+-- name: list_discarded_of_operation
+-- A page by id of what a deletion of a scope put into the trash, as far as it lies there.
 SELECT id FROM trash
-WHERE tenant = %(tenant)s AND (%(workspace)s::text IS NULL OR workspace = %(workspace)s)
-  AND (%(namespace)s::text IS NULL OR namespace = %(namespace)s)
-  AND deleted_at BETWEEN %(since)s AND %(until)s AND (%(after)s::uuid IS NULL OR id > %(after)s)
+WHERE tenant = %(tenant)s AND operation_id = %(operation_id)s AND (%(after)s::uuid IS NULL OR id > %(after)s)
 ORDER BY id
 LIMIT %(limit)s

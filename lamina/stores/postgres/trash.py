@@ -46,11 +46,29 @@ class TrashPolicy:
 
 
 async def discard(
-    connection: Connection, policy: TrashPolicy, kind: TrashKind, tenant: str, id_: UUID, now: datetime
+    connection: Connection,
+    policy: TrashPolicy,
+    kind: TrashKind,
+    tenant: str,
+    id_: UUID,
+    now: datetime,
+    *,
+    operation: UUID | None = None,
 ) -> None:
-    """Put a memory into the trash if it keeps any, in the transaction that deletes it; its rows must be there still."""
+    """Put a memory into the trash if it keeps any, in the transaction that deletes it; its rows must be there still.
+
+    Args:
+        connection: In that transaction.
+        policy: Whether it keeps any.
+        kind: Of the memory.
+        tenant: Whose memory.
+        id_: Its id.
+        now: The present time.
+        operation: The deletion of a scope that takes it, by whose undo it comes back.
+    """
     if policy.keeps:
-        await connection.execute(_DISCARD[kind], {"tenant": tenant, "id": id_, "now": now})
+        row = {"tenant": tenant, "id": id_, "now": now, "operation_id": operation}
+        await connection.execute(_DISCARD[kind], row)
 
 
 async def take(connection: Connection, tenant: str, id_: UUID) -> None:
@@ -112,6 +130,8 @@ async def revive_rows(connection: Connection, rows: Mapping[str, Sequence[Mappin
         for table in _TABLES:
             if rows.get(table):
                 await connection.execute(QUERIES["revive_rows"], {"relation": table, "rows": Json(rows[table])})
+        for message in rows.get("messages", ()):
+            await connection.execute(QUERIES["revive_compacted"], {"id": message["id"]})
     except psycopg.errors.UniqueViolation as error:
         raise Conflict("the scope has the same again; change or delete that one") from error
 

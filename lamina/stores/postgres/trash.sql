@@ -1,32 +1,38 @@
 -- name: discard_note
-INSERT INTO trash (tenant, id, workspace, namespace, user_id, agent_id, kind, content_hash, deleted_at)
-SELECT tenant, id, workspace, namespace, user_id, agent_id, 'note', content_hash, %(now)s
+INSERT INTO trash (tenant, id, workspace, namespace, user_id, agent_id, kind, content_hash, deleted_at,
+                   operation_id)
+SELECT tenant, id, workspace, namespace, user_id, agent_id, 'note', content_hash, %(now)s,
+       %(operation_id)s
 FROM notes WHERE tenant = %(tenant)s AND id = %(id)s
-ON CONFLICT (tenant, id) DO UPDATE SET deleted_at = excluded.deleted_at
+ON CONFLICT (tenant, id) DO UPDATE SET deleted_at = excluded.deleted_at, operation_id = excluded.operation_id
 
 -- name: discard_procedure
 -- One that a user's runs taught, and that all users share since, is nobody's.
-INSERT INTO trash (tenant, id, workspace, namespace, user_id, agent_id, kind, content_hash, deleted_at)
+INSERT INTO trash (tenant, id, workspace, namespace, user_id, agent_id, kind, content_hash, deleted_at,
+                   operation_id)
 SELECT tenant, id, workspace, namespace, CASE WHEN is_private THEN user_id END, agent_id, 'procedure', content_hash,
-       %(now)s
+       %(now)s, %(operation_id)s
 FROM procedures WHERE tenant = %(tenant)s AND id = %(id)s
-ON CONFLICT (tenant, id) DO UPDATE SET deleted_at = excluded.deleted_at
+ON CONFLICT (tenant, id) DO UPDATE SET deleted_at = excluded.deleted_at, operation_id = excluded.operation_id
 
 -- name: discard_message
 -- Before it is deleted, with its vectors.
-INSERT INTO trash (tenant, id, workspace, namespace, user_id, agent_id, kind, content_hash, deleted_at, rows)
+INSERT INTO trash (tenant, id, workspace, namespace, user_id, agent_id, kind, content_hash, deleted_at, rows,
+                   operation_id)
 SELECT m.tenant, m.id, m.workspace, m.namespace, m.user_id, m.agent_id, 'message', m.content_hash, %(now)s,
        json_build_object(
            'messages', json_build_array(row_to_json(m)),
            'message_chunks', (SELECT coalesce(json_agg(row_to_json(c)), '[]') FROM message_chunks c
                               WHERE c.message_id = m.id),
            'compacted_chunks', (SELECT coalesce(json_agg(row_to_json(c)), '[]') FROM compacted_chunks c
-                                WHERE c.message_id = m.id))
+                                WHERE c.message_id = m.id)),
+       %(operation_id)s
 FROM messages m WHERE m.tenant = %(tenant)s AND m.id = %(id)s AND NOT m.is_summary
-ON CONFLICT (tenant, id) DO UPDATE SET deleted_at = excluded.deleted_at, rows = excluded.rows
+ON CONFLICT (tenant, id) DO UPDATE SET deleted_at = excluded.deleted_at, operation_id = excluded.operation_id, rows = excluded.rows
 
 -- name: discard_document
-INSERT INTO trash (tenant, id, workspace, namespace, user_id, agent_id, kind, content_hash, deleted_at, rows)
+INSERT INTO trash (tenant, id, workspace, namespace, user_id, agent_id, kind, content_hash, deleted_at, rows,
+                   operation_id)
 SELECT d.tenant, d.id, d.workspace, d.namespace, d.user_id, d.agent_id, 'document', d.content_hash, %(now)s,
        json_build_object(
            'documents', json_build_array(row_to_json(d)),
@@ -34,9 +40,10 @@ SELECT d.tenant, d.id, d.workspace, d.namespace, d.user_id, d.agent_id, 'documen
                         WHERE p.document_id = d.id),
            'passage_chunks', (SELECT coalesce(json_agg(row_to_json(c)), '[]')
                               FROM passages p JOIN passage_chunks c ON c.passage_id = p.id
-                              WHERE p.document_id = d.id))
+                              WHERE p.document_id = d.id)),
+       %(operation_id)s
 FROM documents d WHERE d.tenant = %(tenant)s AND d.id = %(id)s
-ON CONFLICT (tenant, id) DO UPDATE SET deleted_at = excluded.deleted_at, rows = excluded.rows
+ON CONFLICT (tenant, id) DO UPDATE SET deleted_at = excluded.deleted_at, operation_id = excluded.operation_id, rows = excluded.rows
 
 -- name: list_trash
 -- Of a scope: what belongs to its user and to none.
@@ -99,6 +106,24 @@ DO UPDATE SET next_position = greatest(sessions.next_position, excluded.next_pos
 
 -- name: revive_rows
 SELECT revive_rows(%(relation)s, %(rows)s)
+
+-- name: revive_compacted
+-- A message whose summary is gone stands for itself again, with its vectors where they are searched.
+WITH alone AS (
+    UPDATE messages m SET compacted_at = NULL, compacted_into = NULL
+    WHERE m.id = %(id)s AND m.compacted_at IS NOT NULL
+      AND NOT EXISTS (SELECT FROM messages s WHERE s.id = m.compacted_into)
+    RETURNING m.id
+), back AS (
+    DELETE FROM compacted_chunks c USING alone WHERE c.message_id = alone.id RETURNING c.*
+)
+INSERT INTO message_chunks (
+    message_id, chunk, tenant, workspace, namespace, session_id, user_id, occurred_at, text_start, text_end, generation,
+    embedding)
+SELECT message_id, chunk, tenant, workspace, namespace, session_id, user_id, occurred_at, text_start, text_end, generation,
+       embedding
+FROM back
+ON CONFLICT DO NOTHING
 
 -- name: end_trash
 DELETE FROM trash WHERE tenant = %(tenant)s AND deleted_at <= %(cutoff)s
