@@ -120,8 +120,7 @@ class FrontDoor:
                 if Resource.ROWS in spending.amounts:
                     spending.add(Resource.BYTES, exchange.body_bytes)
                 self._services.quotas.settle(principal, spending)
-                route = getattr(scope.get("route"), "path", "")
-                self._services.usage.count(principal.tenant, scope["method"], route, spending, exchange.body_bytes)
+                self._services.usage.count(principal.tenant, spending, exchange.body_bytes)
         await exchange.refuse_if_late(scope)
 
     async def _serve_open(self, scope: Scope, headers: Headers, receive: Receive, send: Send) -> None:

@@ -10,16 +10,11 @@ from lamina.core.ports import Clock
 from lamina.core.quotas import Resource, Spending
 from lamina.core.usage import Use
 from lamina.errors import LaminaError
-from lamina.stores.postgres.usage import UsageTable
+from lamina.stores.postgres.usage import Sending, UsageTable
 
 logger = logging.getLogger(__name__)
 WINDOW_S = 5.0
 """Use that a process may lose when it dies."""
-_OF_ROUTES: Mapping[tuple[str, str], Use] = {
-    ("POST", "/v1/search"): Use.SEARCHES,
-    ("POST", "/v1/context"): Use.SEARCHES,
-    ("POST", "/v1/turns"): Use.TURNS,
-}
 _OF_SPENDING: Mapping[Resource, Use] = {
     Resource.EMBEDDED_TOKENS: Use.EMBEDDED_TOKENS,
     Resource.MODEL_TOKENS: Use.MODEL_TOKENS,
@@ -40,11 +35,9 @@ class UsageMeter:
         self._pending: dict[tuple[str, date], Counter[Use]] = {}
         self._due: WriteBehind[None] = WriteBehind(self._write, part="usage", window_s=WINDOW_S)
 
-    def count(self, tenant: str, method: str, route: str, spending: Spending, body_bytes: int) -> None:
+    def count(self, tenant: str, spending: Spending, body_bytes: int) -> None:
         """Count a request of a tenant, when it is over."""
         used: Counter[Use] = Counter({Use.REQUESTS: 1, Use.BYTES: body_bytes})
-        if (method, route) in _OF_ROUTES:
-            used[_OF_ROUTES[method, route]] += 1
         used.update(spending.uses)
         used.update({use: spending.amounts.get(resource, 0) for resource, use in _OF_SPENDING.items()})
         self._add({(tenant, self._clock().date()): used})
@@ -67,10 +60,22 @@ class UsageMeter:
         taken, self._pending = self._pending, {}
         if not taken:
             return
+        sending = Sending()
         try:
-            await self._table.add(taken)
+            await self._table.add(taken, sending)
         except BaseException as error:
-            self._add(taken)
+            if sending.may_be_added:  # A bill has less rather than something twice.
+                logger.exception("usage: perhaps not counted: %s: %s", type(error).__name__, _described(taken))
+            else:
+                self._add(taken)
+                logger.warning("usage: not written yet: %s", type(error).__name__)
             if not isinstance(error, LaminaError):
                 raise
-            logger.warning("usage: not written yet: %s", type(error).__name__)
+
+
+def _described(amounts: Mapping[tuple[str, date], Counter[Use]]) -> str:
+    """Return amounts for the log, from which they can be added by hand."""
+    return "; ".join(
+        f"{tenant} {day}: {', '.join(f'{use} {amount}' for use, amount in sorted(used.items()) if amount)}"
+        for (tenant, day), used in sorted(amounts.items())
+    )

@@ -33,6 +33,7 @@ async def search(
 
     A source that fails or runs out of time is named in `degraded`; the others answer.
     """
+    count_use(Use.SEARCHES, 1)
     request = await search_request(body, body.scope(principal.tenant), services)
     return _respond(await services.search.search(request), services, afterwards)
 
@@ -55,6 +56,7 @@ async def context(
     body: ContextIn, services: ServicesDep, principal: PrincipalDep, afterwards: BackgroundTasks
 ) -> Response:
     """Return the memories that matter as a block ready for a prompt, within its budget of tokens."""
+    count_use(Use.SEARCHES, 1)
     request = await context_request(body, principal, services)
     return _respond(await services.context.search(request), services, afterwards)
 

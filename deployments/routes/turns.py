@@ -16,7 +16,9 @@ from deployments.write_metrics import measure_work, measured_write
 from lamina.api.fields import Id
 from lamina.api.turns import AgentTurnOut, AgentTurnsOut, TurnIn, TurnOut, UsageSumOut, UsageSumsOut
 from lamina.core.principals import ScopeField, Verb
+from lamina.core.quotas import count_use
 from lamina.core.tiers import Tier
+from lamina.core.usage import Use
 from lamina.text.hygiene import clean_id
 from lamina.wiring.stores import utc_now
 
@@ -34,6 +36,7 @@ async def record_turn(body: TurnIn, services: ServicesDep, principal: PrincipalD
     them, in one transaction. Search finds them by meaning at once, by words within milliseconds.
     Each tool call is a message of the session.
     """
+    count_use(Use.TURNS, 1)
     scope = body.scope(principal.tenant)
     once = write_key.once(principal.tenant, body)
     work = body.work()

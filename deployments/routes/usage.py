@@ -19,6 +19,7 @@ from lamina.wiring.stores import utc_now
 router = APIRouter(prefix="/v1/usage", tags=["operations"], route_class=JsonRoute)
 Day = Annotated[date, Field(json_schema_extra={"maxLength": 10})]
 USUAL_DAYS, MOST_DAYS = 31, 400
+EARLIEST = date(1970, 1, 1)
 
 
 @router.get("")
@@ -33,6 +34,8 @@ async def show_usage(
 
     What was used a moment ago follows within seconds.
     """
+    if until is not None and until < EARLIEST + timedelta(days=USUAL_DAYS):
+        raise InvalidInput("until", f"is {until}, before anything was counted; send a day of this century")
     after = until or utc_now().date() + timedelta(days=1)
     first = since or after - timedelta(days=USUAL_DAYS)
     if not timedelta() < after - first <= timedelta(days=MOST_DAYS):

@@ -5,11 +5,10 @@ from uuid import UUID
 
 from lamina.core.feedback import Feedback, Vote
 from lamina.core.ports import Clock
-from lamina.core.scope import Scope
 from lamina.errors import NotFound
 from lamina.stores.postgres.connection import Connection, Pool, in_transaction
 from lamina.stores.postgres.epochs import bump_epoch
-from lamina.stores.postgres.feedback import FeedbackTable, put_vote, set_pin
+from lamina.stores.postgres.feedback import FeedbackTable, hold_memory, put_vote, set_pin
 from lamina.stores.postgres.note_temperature import warm_up
 from lamina.stores.postgres.outbox import enqueue_notes
 from lamina.stores.postgres.owners import OwnedKind, Owners
@@ -36,7 +35,7 @@ class FeedbackRecorder:
         Raises:
             NotFound: If the tenant has no such memory.
         """
-        await self._place(tenant, id_)
+        await self._find(tenant, id_)
         return await self._table.get(tenant, id_, voter)
 
     async def vote(self, tenant: str, id_: UUID, voter: str, vote: Vote | None) -> Feedback:
@@ -69,17 +68,15 @@ class FeedbackRecorder:
     async def _write(
         self, tenant: str, id_: UUID, voter: str, write: Callable[[Connection], Awaitable[None]]
     ) -> Feedback:
-        place = await self._place(tenant, id_)
-
         async def act(connection: Connection) -> None:
+            # Held, so that no erasure or merge goes by between the look and the write.
+            place = await hold_memory(connection, tenant, id_)
             await write(connection)
             await bump_epoch(connection, place)
 
         await in_transaction(self._pool, act)
         return await self._table.get(tenant, id_, voter)
 
-    async def _place(self, tenant: str, id_: UUID) -> Scope:
-        owner = (await self._owners.find(tenant, OwnedKind.MEMORY, [id_])).get(id_)
-        if owner is None or owner.workspace is None or owner.namespace is None:
+    async def _find(self, tenant: str, id_: UUID) -> None:
+        if id_ not in await self._owners.find(tenant, OwnedKind.MEMORY, [id_]):
             raise NotFound(OwnedKind.MEMORY.value, str(id_))
-        return Scope(tenant, owner.workspace, owner.namespace)

@@ -14,6 +14,7 @@ from lamina.maintenance.job import Page, PageCursor
 from lamina.maintenance.row_writer import RowWriter
 from lamina.policies.retention.duplicate_groups import Merge, MergeCandidate, decide_merges
 from lamina.stores.postgres.connection import Pool
+from lamina.stores.postgres.feedback import pinned
 from lamina.stores.postgres.job_changes import RowChange
 from lamina.stores.postgres.note_duplicates import read_merge_page
 from lamina.stores.postgres.notes import count_notes, lock_unchanged
@@ -82,9 +83,10 @@ class DedupJob:
         )
 
     async def act(self, writer: RowWriter, area: Area, plan: MergePlan) -> RunCounts:
-        """Carry out the merges whose notes have not changed since; the others wait for the next run."""
+        """Carry out the merges whose notes have not changed since, nor been pinned; others wait for the next run."""
         locked = await lock_unchanged(writer.connection, area.tenant, plan.states)
-        merges = [merge for merge in plan.merges if {merge.survivor_id, *merge.absorbed_ids} <= locked]
+        left = locked - await pinned(writer.connection, area.tenant, sorted(locked))
+        merges = [merge for merge in plan.merges if {merge.survivor_id, *merge.absorbed_ids} <= left]
         kept = await writer.change_notes([_survivor_change(merge) for merge in merges], tenant=area.tenant)
         absorbed = [
             RowChange(id_, {"deleted_at": writer.moment, "merged_into": merge.survivor_id})

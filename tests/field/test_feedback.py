@@ -1,5 +1,6 @@
 """Votes and pins: what they move, how far, and whose they are; and several searches in one call."""
 
+import asyncio
 from datetime import timedelta
 from typing import Any
 from uuid import UUID, uuid4
@@ -194,6 +195,24 @@ async def test_an_erasure_takes_the_votes_on_the_memories_of_the_user(unshared: 
     with psycopg.connect(unshared.url) as connection:
         left = "SELECT FROM votes WHERE memory_id = %(id)s UNION ALL SELECT FROM feedback WHERE memory_id = %(id)s"
         assert connection.execute(left, {"id": UUID(id_)}).rowcount == 0
+
+
+@pytest.mark.parametrize("path", ["feedback", "pin"])
+async def test_a_vote_on_a_memory_that_is_being_erased_does_not_outlive_it(application: Application, path: str) -> None:
+    client, waiting = application.client(), "SELECT count(*) FROM pg_locks WHERE NOT granted"
+    id_ = await make(client, "Oriel keeps bees behind the boathouse")
+    async with await psycopg.AsyncConnection.connect(application.url, autocommit=True) as connection:
+        async with connection.transaction():
+            await connection.execute("DELETE FROM feedback WHERE memory_id = %s", (id_,))
+            await connection.execute("DELETE FROM notes WHERE id = %s", (id_,))
+            body = {"json": {"vote": "useful"}} if path == "feedback" else {}
+            voting = asyncio.create_task(client.put(f"/v1/memories/{id_}/{path}", **body))
+            while (await (await connection.execute(waiting)).fetchone()) == (0,):  # noqa: ASYNC110 - by others
+                await asyncio.sleep(0.01)
+        answer = await voting
+
+        left = await (await connection.execute("SELECT FROM feedback WHERE memory_id = %s", (id_,))).fetchall()
+    assert (answer.status_code, left) == (404, [])
 
 
 async def test_several_searches_have_an_answer_or_an_error_each_as_one_alone(application: Application) -> None:

@@ -211,6 +211,32 @@ async def test_use_is_shown_to_a_whole_admin_alone_and_for_days_in_order(applica
     assert (await admin.get("/v1/usage", params={"since": "2026-03-02", "until": "2026-03-02"})).status_code == 422
     assert (await admin.get("/v1/usage", params={"since": "1926-03-02"})).status_code == 422
     assert (await admin.get("/v1/usage", params={"since": "March"})).status_code == 422
+    for until in ("0001-01-01", "0001-01-15", "1969-12-31"):
+        refused = await admin.get("/v1/usage", params={"until": until})
+        assert (refused.status_code, refused.json()["errors"][0]["field"]) == (422, "until")
+    assert (await admin.get("/v1/usage", params={"until": "9999-12-31"})).status_code == 200
+
+
+async def test_use_of_which_nobody_knows_whether_it_was_written_is_not_added_again(
+    application: Application, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    table, tenant = UsageTable(application.pool), f"tenant {uuid4().hex}"
+    meter = UsageMeter(table, clock=lambda: datetime(2026, 3, 1, 23, tzinfo=UTC))
+    add = table.add
+
+    async def add_and_break(*sent: Any) -> None:
+        await add(*sent)
+        raise Unavailable("postgres", "gone away behind the commit")
+
+    with monkeypatch.context() as patch, caplog.at_level("ERROR"):
+        patch.setattr(table, "add", add_and_break)
+        meter.count(tenant, Spending(uses={Use.TURNS: 1}), 7)
+        await meter.flush()
+    await meter.close()
+
+    [used] = await table.days(tenant, date(2026, 3, 1), date(2026, 3, 2))
+    assert (used.amounts[Use.TURNS], used.amounts[Use.REQUESTS]) == (1, 1)
+    assert f"{tenant} 2026-03-01: bytes 7, requests 1, turns 1" in caplog.text
 
 
 async def test_use_that_cannot_be_written_is_kept_and_written_later(
@@ -219,14 +245,14 @@ async def test_use_that_cannot_be_written_is_kept_and_written_later(
     table, tenant = UsageTable(application.pool), f"tenant {uuid4().hex}"
     meter = UsageMeter(table, clock=lambda: datetime(2026, 3, 1, 23, tzinfo=UTC))
 
-    async def away(_: Any) -> None:
+    async def away(*_: Any) -> None:
         raise Unavailable("postgres", "gone away")
 
     with monkeypatch.context() as patch:
         patch.setattr(table, "add", away)
-        meter.count(tenant, "POST", "/v1/search", Spending(), 7)
+        meter.count(tenant, Spending(uses={Use.SEARCHES: 1}), 7)
         await meter.flush()
-    meter.count(tenant, "POST", "/v1/search", Spending(), 7)
+    meter.count(tenant, Spending(uses={Use.SEARCHES: 1}), 7)
     await meter.close()
 
     [used] = await table.days(tenant, date(2026, 3, 1), date(2026, 3, 2))

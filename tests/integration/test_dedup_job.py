@@ -6,6 +6,7 @@ from uuid import UUID
 import pytest
 
 from lamina.core.runs import RunState
+from lamina.maintenance.dedup import DedupJob
 from tests.support.application import Application
 from tests.support.jobs import run_job, undo_run
 
@@ -63,6 +64,36 @@ async def test_the_newest_of_two_notes_that_say_the_same_survives_with_the_hits_
     assert undone.changed == 2
     assert sorted(await texts(application)) == sorted([PLAIN, AGAIN, "something else"])
     assert (await application.client().get(f"/v1/notes/{new}")).json()["hits"] == 1
+
+
+async def test_a_pinned_note_is_not_merged_into_another(application: Application) -> None:
+    old, new, _ = await write_apart(application, PLAIN, AGAIN, PLAIN + " ", tags=["boat"])
+    assert (await application.client().put(f"/v1/memories/{old}/pin")).is_success
+
+    run = await run_job(application, "dedup", is_forced=True)
+
+    assert run.counts.removed == 1
+    assert (await application.client().get(f"/v1/notes/{old}")).status_code == 200
+    assert (await application.client().get(f"/v1/memories/{old}/feedback")).json()["pinned_at"] is not None
+    assert (await application.client().get(f"/v1/notes/{new}")).status_code == 404
+
+
+async def test_a_note_that_is_pinned_while_it_is_decided_upon_stays(
+    application: Application, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old, new = await write_apart(application, PLAIN, AGAIN, tags=["boat"])
+    decide = DedupJob.decide
+
+    async def decide_and_pin(*given: Any) -> Any:
+        page = await decide(*given)
+        assert (await application.client().put(f"/v1/memories/{old}/pin")).is_success
+        return page
+
+    monkeypatch.setattr(DedupJob, "decide", decide_and_pin)
+    run = await run_job(application, "dedup", is_forced=True)
+
+    assert (run.counts.planned > 0, run.counts.removed) == (True, 0)
+    assert [(await application.client().get(f"/v1/notes/{id_}")).status_code for id_ in (old, new)] == [200, 200]
 
 
 async def test_what_differs_in_a_number_a_negation_or_a_name_is_kept_and_nothing_is_chained(

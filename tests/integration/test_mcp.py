@@ -14,6 +14,7 @@ from mcp.client.stdio import StdioServerParameters
 from mcp.shared.exceptions import MCPError
 
 from lamina.client.mcp.tools import TOOLS
+from lamina.core.principals import KeyRole
 from lamina.core.trash import TrashKind
 from tests.support.application import Application
 from tests.support.ingress import uvicorn_of
@@ -337,3 +338,14 @@ def test_the_tool_that_forgets_tells_which_memories_can_be_restored() -> None:
     restorable = told.partition(" can be restored")[0].rpartition(". ")[2].lower()
     assert all(f"{kind}s" in restorable for kind in TrashKind), told
     assert not any(kind in restorable for kind in ("facts", "entities"))
+
+
+async def test_what_models_ask_and_store_through_it_is_counted_for_bills(unshared: Application) -> None:
+    admin = unshared.client(unshared.new_key(unshared.tenant, KeyRole.ADMIN))
+    async with connected(unshared, "auto") as client:
+        await find(client, "Where does Ann moor her boat?")
+        found_in(await client.call_tool("context", {"query": "the boat of Ann"}))
+
+    total = (await admin.get("/v1/usage")).json()["total"]
+
+    assert total["searches"] == 2

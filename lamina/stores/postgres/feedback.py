@@ -10,10 +10,29 @@ from lamina.core.feedback import Feedback, Vote
 from lamina.core.queries import Memory
 from lamina.core.scope import Scope
 from lamina.core.tiers import Tier
+from lamina.errors import NotFound
 from lamina.stores.postgres.connection import Connection, Pool, connect, scope_parameters
 from lamina.stores.postgres.queries import load_queries
 
 QUERIES = load_queries("feedback.sql")
+
+
+async def hold_memory(connection: Connection, tenant: str, id_: UUID) -> Scope:
+    """Lock a memory of any tier until the transaction ends, and return where it is.
+
+    Raises:
+        NotFound: If the tenant has no such memory any more.
+    """
+    row = await (await connection.execute(QUERIES["hold_memory"], {"tenant": tenant, "id": id_})).fetchone()
+    if row is None:
+        raise NotFound("memory", str(id_))
+    return Scope(tenant, row["workspace"], row["namespace"])
+
+
+async def pinned(connection: Connection, tenant: str | None, ids: Sequence[UUID]) -> set[UUID]:
+    """Return those of the memories that are pinned."""
+    cursor = await connection.execute(QUERIES["find_pinned"], {"tenant": tenant, "ids": list(ids)})
+    return {row["memory_id"] async for row in cursor}
 
 
 async def put_vote(

@@ -3,6 +3,35 @@
 INSERT INTO feedback AS f (tenant, memory_id) VALUES (%(tenant)s, %(id)s)
 ON CONFLICT (memory_id) DO UPDATE SET tenant = f.tenant
 
+-- name: hold_memory
+-- Whatever it is, it is neither changed nor deleted until the transaction ends. An exclusive lock: a pin may change it.
+WITH note AS (
+    SELECT workspace, namespace FROM notes
+    WHERE id = %(id)s AND tenant = %(tenant)s AND deleted_at IS NULL FOR NO KEY UPDATE
+), archived AS (
+    SELECT workspace, namespace FROM archived_notes WHERE id = %(id)s AND tenant = %(tenant)s FOR NO KEY UPDATE
+), message AS (
+    SELECT workspace, namespace FROM messages WHERE id = %(id)s AND tenant = %(tenant)s FOR NO KEY UPDATE
+), document AS (
+    SELECT workspace, namespace FROM documents WHERE id = %(id)s AND tenant = %(tenant)s FOR NO KEY UPDATE
+), passage AS (
+    SELECT workspace, namespace FROM passages WHERE id = %(id)s AND tenant = %(tenant)s FOR NO KEY UPDATE
+), procedure AS (
+    SELECT workspace, namespace FROM procedures
+    WHERE id = %(id)s AND tenant = %(tenant)s AND deleted_at IS NULL FOR NO KEY UPDATE
+), entity AS (
+    SELECT workspace, namespace FROM entities WHERE id = %(id)s AND tenant = %(tenant)s FOR NO KEY UPDATE
+), fact AS (
+    SELECT workspace, namespace FROM edges WHERE id = %(id)s AND tenant = %(tenant)s FOR NO KEY UPDATE
+)
+SELECT * FROM note UNION ALL SELECT * FROM archived UNION ALL SELECT * FROM message UNION ALL SELECT * FROM document
+UNION ALL SELECT * FROM passage UNION ALL SELECT * FROM procedure UNION ALL SELECT * FROM entity
+UNION ALL SELECT * FROM fact
+
+-- name: find_pinned
+SELECT memory_id FROM feedback
+WHERE (%(tenant)s::text IS NULL OR tenant = %(tenant)s) AND memory_id = ANY(%(ids)s) AND pinned_at IS NOT NULL
+
 -- name: put_vote
 INSERT INTO votes (tenant, memory_id, voter, is_useful, voted_at)
 VALUES (%(tenant)s, %(id)s, %(voter)s, %(is_useful)s, %(now)s)

@@ -81,8 +81,8 @@ ORDER BY created_at, id
 LIMIT 1
 
 -- name: merge_candidates
--- Notes of a page, and older ones that may be near to one of them. Without derived notes and those that expire: they
--- cannot stand for others.
+-- Notes of a page, and older ones that may be near to one of them. Without derived notes and those that expire, which
+-- cannot stand for others, and pinned ones, which stay as they are.
 SELECT id, user_id, content, created_at, hits, importance, confidence, last_hit_at, tags, version
 FROM notes n
 WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namespace)s
@@ -90,5 +90,6 @@ WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namesp
   AND (%(created_at)s::timestamptz IS NULL OR (created_at, id) < (%(created_at)s, %(id)s::uuid))
   AND created_at >= %(since)s
   AND NOT EXISTS (SELECT FROM note_sources s WHERE s.note_id = n.id)
+  AND NOT EXISTS (SELECT FROM feedback f WHERE f.memory_id = n.id AND f.pinned_at IS NOT NULL)
 ORDER BY created_at DESC, id DESC
 LIMIT %(limit)s
