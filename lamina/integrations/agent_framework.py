@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from typing import Any
+from uuid import uuid4
 
 from agent_framework import AgentSession, ContextProvider, Message, SessionContext
 
@@ -55,8 +56,8 @@ class LaminaProvider(ContextProvider):
 
 def _messages(messages: Sequence[Message]) -> list[dict[str, Any]]:
     return [
-        {"role": str(message.role), "content": message.text}
-        | ({"ref": message.message_id} if message.message_id else {})
+        # Without a ref, equal messages are one.
+        {"role": str(message.role), "content": message.text, "ref": message.message_id or str(uuid4())}
         for message in messages
         if message.role in {"user", "assistant"}
     ]

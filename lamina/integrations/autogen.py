@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, Self
 
 from autogen_core import CancellationToken, Component
@@ -10,6 +11,7 @@ from autogen_core.model_context import ChatCompletionContext
 from autogen_core.models import SystemMessage, UserMessage
 from pydantic import BaseModel, Field
 
+from lamina.errors import NotFound
 from lamina.integrations._turns import TurnMemory
 
 
@@ -63,11 +65,13 @@ class LaminaMemory(Memory, Component[LaminaMemoryConfig]):
             await client.add(_text(content), metadata=content.metadata or {})
 
     async def clear(self) -> None:
-        """Delete all notes of the scope."""
+        """Delete all notes of the scope; with a user or an agent in it not those that are shared."""
         async with self._memory.client() as client:
-            while notes := (await client.notes(limit=100))["notes"]:
-                for note in notes:
-                    await client.delete(note["id"])
+            notes = [note async for note in client.notes.each(limit=100)]
+            for note in notes:
+                if all(note.get(name, id_) == id_ for name, id_ in self._config.scope.items()):
+                    with suppress(NotFound):
+                        await client.delete(note["id"])
 
     async def close(self) -> None:
         """Do nothing: no connection stays open."""

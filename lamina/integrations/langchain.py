@@ -1,7 +1,9 @@
 """LangChain: memory of an agent as a middleware, a retriever over all tiers, and the history of a session."""
 
-import logging
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from typing import Annotated, Any, NotRequired
 from urllib.parse import quote
 from uuid import uuid4
@@ -26,8 +28,8 @@ from pydantic import Field
 
 from lamina.client import AsyncClient, Client
 from lamina.client.calls import Call
-from lamina.errors import LaminaError
 from lamina.integrations._clients import Clients
+from lamina.integrations._turns import OWNER, TIMEOUT_S, TurnMemory, is_of
 
 Json = dict[str, Any]
 PAGE = 200
@@ -36,7 +38,6 @@ MOST_QUERY_CHARS = 8_000
 # Metadata hold 64 KiB; a longer text stands in the message alone.
 MOST_METADATA_CHARS = 40_000
 ROLES = {"human": "user", "ai": "assistant", "system": "system", "tool": "tool"}
-logger = logging.getLogger(__name__)
 
 
 class MemoryState(AgentState[Any]):
@@ -49,8 +50,8 @@ class LaminaMiddleware(AgentMiddleware[MemoryState, Any, Any]):
     """Put memories before the question of each run, and record the run afterwards.
 
     The block stands directly before the user's last message, behind all that a provider may have in its cache, and in
-    the requests to the model alone: it is neither in the agent's state nor recorded. Without an answer of Lamina the
-    agent runs without memory; a warning of the logger `lamina.integrations.langchain` tells why.
+    the requests to the model alone: it is neither in the agent's state nor recorded. Without an answer of Lamina in
+    time the agent runs without memory; a warning of the logger `lamina.integrations` tells why.
 
     Args:
         scope: workspace, namespace, user, agent and swarm. The session is the thread of the run, if it has one.
@@ -58,6 +59,7 @@ class LaminaMiddleware(AgentMiddleware[MemoryState, Any, Any]):
         records: Whether runs are recorded.
         url: Where Lamina listens; ``LAMINA_URL``, then http://127.0.0.1:8000.
         key: API key; ``LAMINA_API_KEY``, or the file that ``LAMINA_API_KEY_FILE`` names.
+        timeout_s: Seconds after which a run goes on without memories.
     """
 
     state_schema = MemoryState
@@ -70,35 +72,31 @@ class LaminaMiddleware(AgentMiddleware[MemoryState, Any, Any]):
         records: bool = True,
         url: str | None = None,
         key: str | None = None,
+        timeout_s: float = TIMEOUT_S,
     ) -> None:
         super().__init__()
-        self._clients = Clients(url, key, scope)
+        self._scope = dict(scope or {})
+        self._memory = TurnMemory(scope, url, key, timeout_s)
         self._context = dict(context or {})
         self._records = records
 
     def close(self) -> None:
-        """Close the connections of the synchronous methods."""
-        self._clients.close()
+        """Do nothing: no connection stays open."""
 
     async def aclose(self) -> None:
-        """Close the connections of the asynchronous methods, of this event loop."""
-        await self._clients.aclose()
+        """Do nothing: no connection stays open."""
 
     def before_agent(self, state: MemoryState, runtime: Runtime[Any]) -> Json | None:
         """Search for what the user's last message needs."""
-        question = _question(state["messages"])
-        try:
-            return _block(self._clients.plain.context(question, **self._context) if question else {})
-        except LaminaError as error:
-            return _without_memory(error)
+        return _waited_for(self.abefore_agent(state, runtime))
 
     async def abefore_agent(self, state: MemoryState, runtime: Runtime[Any]) -> Json | None:
         """Search for what the user's last message needs."""
-        question = _question(state["messages"])
-        try:
-            return _block(await self._clients.of_loop().context(question, **self._context) if question else {})
-        except LaminaError as error:
-            return _without_memory(error)
+        messages = state["messages"]
+        # Without a checkpointer the model knows nothing of its thread: then its messages are memories as all others.
+        known = self._session() if _last_human(messages) else None
+        block, _ = await self._memory.recall(_question(messages), session=known, **self._context)
+        return {"lamina_block": block}
 
     def wrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
@@ -114,25 +112,17 @@ class LaminaMiddleware(AgentMiddleware[MemoryState, Any, Any]):
 
     def after_agent(self, state: MemoryState, runtime: Runtime[Any]) -> Json | None:
         """Record what was said since the user's last message, that one included."""
-        if (turn := _turn(state["messages"])) and self._records:
-            try:
-                self._clients.plain.record(**turn, session=self._session())
-            except LaminaError as error:
-                logger.warning("the run is not recorded: %s", error)
-        return None
+        return _waited_for(self.aafter_agent(state, runtime))
 
     async def aafter_agent(self, state: MemoryState, runtime: Runtime[Any]) -> Json | None:
         """Record what was said since the user's last message, that one included."""
         if (turn := _turn(state["messages"])) and self._records:
-            try:
-                await self._clients.of_loop().record(**turn, session=self._session())
-            except LaminaError as error:
-                logger.warning("the run is not recorded: %s", error)
+            await self._memory.record(**turn, session=self._session() or str(uuid4()))
         return None
 
-    def _session(self) -> str:
+    def _session(self) -> str | None:
         thread = get_config().get("configurable", {}).get("thread_id")
-        return self._clients.scope.get("session") or str(thread or uuid4())
+        return self._scope.get("session") or (str(thread) if thread else None)
 
 
 class LaminaRetriever(BaseRetriever):
@@ -197,7 +187,7 @@ class LaminaChatMessageHistory(BaseChatMessageHistory):
 
     def add_messages(self, messages: Sequence[BaseMessage]) -> None:
         """Add messages at the end, up to 100 together."""
-        sent = [_sent(message) for message in messages]
+        sent = [_sent(message, self._clients.scope.get("user")) for message in messages]
         for start in range(0, len(sent), MESSAGES_AT_ONCE):
             part = sent[start : start + MESSAGES_AT_ONCE]
             self._clients.plain.record(part, session=self._session, idempotency_key=str(uuid4()))
@@ -218,7 +208,8 @@ class LaminaChatMessageHistory(BaseChatMessageHistory):
         cursor: Json | None = {}
         while cursor is not None:
             answer = self._clients.plain.send(Call("GET", path, params={**params, **cursor}))
-            yield from (item for item in answer["messages"] if not item["is_summary"])
+            found = [item for item in answer["messages"] if not item["is_summary"]]
+            yield from (item for item in found if is_of(ids.get("user"), item))
             cursor = {"cursor": answer["next_cursor"]} if answer["next_cursor"] else None
 
 
@@ -231,13 +222,10 @@ def _last_human(messages: Sequence[BaseMessage]) -> int | None:
     return next((place for place in reversed(range(len(messages))) if isinstance(messages[place], HumanMessage)), None)
 
 
-def _block(answer: Json) -> Json:
-    return {"lamina_block": answer.get("text", "")}
-
-
-def _without_memory(error: LaminaError) -> Json:
-    logger.warning("the agent runs without memory: %s", error)
-    return _block({})
+def _waited_for(work: Coroutine[Any, Any, Json | None]) -> Json | None:
+    """Run a coroutine to its end, also where an event loop runs already, with what LangGraph knows of this run."""
+    with ThreadPoolExecutor(1) as executor:
+        return executor.submit(copy_context().run, asyncio.run, work).result()
 
 
 def _with_block(request: ModelRequest[Any]) -> ModelRequest[Any]:
@@ -261,11 +249,8 @@ def _turn(messages: Sequence[BaseMessage]) -> Json:
 
 def _said(message: BaseMessage) -> Json:
     # The id makes that a message which is delivered again changes nothing.
-    return {
-        "role": ROLES.get(message.type, "user"),
-        "content": message.text,
-        **({"ref": message.id} if message.id else {}),
-    }
+    ref = message.id or str(uuid4())
+    return {"role": ROLES.get(message.type, "user"), "content": message.text, "ref": ref}
 
 
 def _called(call: Mapping[str, Any], results: Mapping[str, ToolMessage]) -> Json:
@@ -274,14 +259,19 @@ def _called(call: Mapping[str, Any], results: Mapping[str, ToolMessage]) -> Json
     return {"name": call["name"], "arguments": call["args"], **({"id": call["id"]} if call["id"] else {}), **told}
 
 
-def _sent(message: BaseMessage) -> Json:
+def _sent(message: BaseMessage, user: str | None) -> Json:
     """Return a message as the service takes it; its own form stands in the metadata."""
     whole = message_to_dict(message)
     if len(message.text) > MOST_METADATA_CHARS and isinstance(message.content, str):
         whole["data"] = {name: value for name, value in whole["data"].items() if name != "content"}
     calls = message.tool_calls if isinstance(message, AIMessage) else []
     text = message.text if message.text.strip() else ", ".join(f"calls {call['name']}" for call in calls) or "(empty)"
-    return {"role": ROLES.get(message.type, "user"), "content": text, "metadata": {"langchain": whole}}
+    return {
+        "role": ROLES.get(message.type, "user"),
+        "content": text,
+        "ref": str(uuid4()),  # Without one, equal messages are one.
+        "metadata": {"langchain": whole, OWNER: user},
+    }
 
 
 def _message(item: Json) -> BaseMessage:

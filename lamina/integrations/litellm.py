@@ -12,6 +12,7 @@ from lamina.integrations._turns import HEADING, TurnMemory
 _MEMBERS = {"acompletion": "messages", "aresponses": "input"}
 """Which calls have memory, and where their conversation stands; all others pass as they are."""
 _IDS = ("workspace", "namespace", "user", "agent", "swarm")
+_SPEAKERS = frozenset({"user", "assistant"})
 _TEXT_PARTS = frozenset({"text", "input_text", "output_text"})
 
 
@@ -51,7 +52,9 @@ class LaminaMemory(CustomLogger):
         asked = max((at for at, item in enumerate(items) if item.get("role") == "user"), default=None)
         if asked is None:
             return None
-        session = _session(kwargs, items)
+        # Only a session that is named is certain to be this conversation's.
+        named = _named(kwargs).get("lamina_session")
+        session = str(named) if named else None
         block, _ = await self.memory.recall(_text(items[asked]), session=session, ids=_ids(kwargs))
         if not block:
             return None
@@ -65,9 +68,10 @@ class LaminaMemory(CustomLogger):
         if items is None or not _is_recorded(kwargs) or not isinstance(answer, dict):
             return
         said = [item for item in items if not _is_block(item)]
-        new = [*_new_messages(said), {"role": "assistant", "content": _answer(answer), "ref": _ref("answer", said)}]
+        answered = {"role": "assistant", "content": _answer(answer), "ref": _ref("answer", said)}
+        session = _session(kwargs, [*said, answered])
         usage = _usage(kwargs, answer, (end_time - start_time).total_seconds())
-        await self.memory.record(new, session=_session(kwargs, said), ids=_ids(kwargs), usage=usage)
+        await self.memory.record([*_new_messages(said), answered], session=session, ids=_ids(kwargs), usage=usage)
 
 
 def _items(value: Any) -> list[dict[str, Any]] | None:
@@ -103,9 +107,13 @@ def _ids(kwargs: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _session(kwargs: Mapping[str, Any], items: Sequence[Mapping[str, Any]]) -> str:
-    """Return the session that a call names, else one of the conversation's first text."""
-    first = next((item for item in items if item.get("role") == "user"), {})
-    digest = hashlib.sha256(_text(first).encode("utf-8", "surrogatepass")).hexdigest()
+    """Return the session that a call names, else one of all that was said up to the first answer.
+
+    Many chats begin with the same greeting. Instructions, which may hold the time, do not count.
+    """
+    first = next(at for at, item in enumerate(items) if item.get("role") == "assistant")
+    said = [(item["role"], _text(item).strip()) for item in items[: first + 1] if item.get("role") in _SPEAKERS]
+    digest = hashlib.sha256(json.dumps(said).encode()).hexdigest()
     return str(_named(kwargs).get("lamina_session") or f"chat-{digest[:32]}")
 
 

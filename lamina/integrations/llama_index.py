@@ -4,6 +4,7 @@ import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
+from uuid import uuid4
 
 from llama_index.core.base.llms.types import ChatMessage
 from llama_index.core.memory import BaseMemoryBlock
@@ -49,7 +50,9 @@ class LaminaMemoryBlock(BaseMemoryBlock[str]):
         for message in messages:
             if text := _text(message):
                 session = message.additional_kwargs.get("session_id") or self.scope.get("session") or "llama-index"
-                of_session[session].append({"role": ROLES.get(message.role.value, "user"), "content": text})
+                role = ROLES.get(message.role.value, "user")
+                # Without a ref, equal messages are one.
+                of_session[session].append({"role": role, "content": text, "ref": str(uuid4())})
         async with self._client() as client:
             for session, said in of_session.items():
                 for start in range(0, len(said), MESSAGES_AT_ONCE):

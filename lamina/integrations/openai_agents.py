@@ -10,7 +10,7 @@ from agents.memory.session_settings import SessionSettings, resolve_session_limi
 
 from lamina.client import AsyncClient
 from lamina.errors import NotFound
-from lamina.integrations._turns import storable
+from lamina.integrations._turns import OWNER, is_of, storable
 
 ITEM = "openai_item"
 """Member of a message's metadata: the item as ASCII JSON, or ``None`` where the message's text is that."""
@@ -45,6 +45,7 @@ class LaminaSession:
         self.session_id = session_id
         self.session_settings: SessionSettings | None = session_settings
         self._scope = dict(scope or {})
+        self._user = self._scope.get("user")
         self._url = url
         self._key = key
 
@@ -57,7 +58,7 @@ class LaminaSession:
 
     async def add_items(self, items: list[TResponseInputItem]) -> None:
         """Add items behind those that are there."""
-        messages = [_message(item) for item in items]
+        messages = [_message(item, self._user) for item in items]
         async with self._client() as client:
             for start in range(0, len(messages), _MOST_MESSAGES):
                 await client.record(messages[start : start + _MOST_MESSAGES], session=self.session_id)
@@ -83,16 +84,16 @@ class LaminaSession:
         return AsyncClient(self._url, self._key, scope=self._scope)
 
     async def _messages(self, client: AsyncClient) -> list[dict[str, Any]]:
-        """Return the messages that hold items, also those that a summary stands for."""
+        """Return the messages that hold items of this user, also those that a summary stands for."""
         found: list[dict[str, Any]] = []
         while True:
             page = await client.messages(self.session_id, limit=_PAGE, offset=len(found), include_compacted="true")
             found += page["messages"]
             if len(page["messages"]) < _PAGE:
-                return [message for message in found if ITEM in message["metadata"]]
+                return [message for message in found if ITEM in message["metadata"] and is_of(self._user, message)]
 
 
-def _message(item: Any) -> dict[str, Any]:
+def _message(item: Any, user: str | None) -> dict[str, Any]:
     data = json.dumps(item)
     kind = str(item.get("type", "message"))
     role = _ROLES.get(str(item.get("role")), "tool" if kind.endswith("_output") else "assistant")
@@ -101,7 +102,7 @@ def _message(item: Any) -> dict[str, Any]:
         "role": role,
         "content": (storable(_text(item)).strip() or f"({kind})") if is_short else data,
         "ref": f"openai-{uuid.uuid4()}",
-        "metadata": {ITEM: data if is_short else None},
+        "metadata": {ITEM: data if is_short else None, OWNER: user},
     }
 
 

@@ -39,6 +39,17 @@ async def test_another_session_is_told_what_was_said_and_its_own_is_not(door: An
     assert [item["content"] for item in friday] == [QUESTION, "Berth seven."]
 
 
+async def test_equal_messages_are_recorded_each(door: Any) -> None:
+    scope = {"workspace": door.workspace}
+    agent = Agent(client=Scripted(), context_providers=[LaminaProvider(scope)])
+
+    await agent.run(["Yes.", "Yes."], session=agent.create_session(session_id="s"))
+
+    async with AsyncClient(scope=scope) as client:
+        stored = (await client.messages("s"))["messages"]
+    assert [item["content"] for item in stored] == ["Yes.", "Yes.", "Berth seven."]
+
+
 async def test_the_session_keeps_nothing_of_the_memory(door: Any) -> None:
     agent = Agent(client=Scripted(), context_providers=[LaminaProvider({"workspace": door.workspace})])
     await agent.run(BERTH, session=agent.create_session(session_id="monday"))

@@ -8,6 +8,7 @@ from autogen_core.model_context import UnboundedChatCompletionContext
 from autogen_core.models import AssistantMessage, SystemMessage, UserMessage
 from PIL import Image as Picture
 
+from lamina.client import AsyncClient
 from lamina.integrations.autogen import LaminaMemory
 
 BERTH = "The Marlin gets berth seven."
@@ -62,6 +63,17 @@ async def test_a_scope_is_cleared_alone(door: Any, memory: LaminaMemory) -> None
     assert (await memory.query("boat")).results == []
     assert [item.content for item in (await other.query("berth")).results] == [BERTH]
     await memory.close()
+
+
+async def test_a_user_s_notes_are_cleared_and_not_those_that_are_shared(door: Any, memory: LaminaMemory) -> None:
+    anns = LaminaMemory({"workspace": door.workspace, "user": "ann"})
+    await memory.add(note(BERTH))
+    await anns.add(note("Ann sails the Heron."))
+
+    await anns.clear()
+
+    async with AsyncClient(scope={"workspace": door.workspace}) as client:
+        assert [left["content"] for left in (await client.notes())["notes"]] == [BERTH]
 
 
 async def test_an_image_is_refused(memory: LaminaMemory) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import socket
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import ExitStack, closing
 from typing import Any
@@ -15,10 +16,12 @@ from langgraph.checkpoint.memory import InMemorySaver
 
 from lamina.client import Client
 from lamina.client.calls import Call
+from lamina.integrations._turns import TurnMemory
 from lamina.integrations.langchain import LaminaChatMessageHistory, LaminaMiddleware
 
 FACT = "The spare key hangs behind the barometer"
 QUESTION = "Where does the spare key hang?"
+PATIENCE_S = 30.0
 
 
 class Scripted(BaseChatModel):
@@ -85,6 +88,13 @@ def session_of(client: Client, session: str) -> list[Any]:
     return found
 
 
+async def until_found(client: Client, text: str) -> None:
+    """Wait until a search finds a message: the index hears of it some milliseconds later."""
+    async with asyncio.timeout(PATIENCE_S):
+        while not client.search(text, tiers=["sessions"])["results"]:  # noqa: ASYNC110 - it tells nobody
+            await asyncio.sleep(0.05)
+
+
 @pytest.mark.parametrize("is_async", [False, True], ids=["sync", "async"])
 async def test_the_block_is_before_the_question_and_nowhere_else(agent_of: Any, client: Client, is_async: bool) -> None:
     client.add(FACT)
@@ -146,15 +156,74 @@ async def test_an_agent_runs_without_memory_where_lamina_is_away(
     agent, model = agent_of(AIMessage("Hello."), memory={"url": door.url, "key": "lamina_wrong"})
 
     with caplog.at_level(logging.WARNING):
-        asked = {"messages": [("human", QUESTION)]}
-        state = await agent.ainvoke(asked) if is_async else agent.invoke(asked)
+        asked = {"messages": [("human", QUESTION)]}, {"configurable": {"thread_id": "s"}}
+        state = await agent.ainvoke(*asked) if is_async else agent.invoke(*asked)
 
     assert state["messages"][-1].text == "Hello."
     assert [message.text for message in model.requests[0]] == [QUESTION]
     assert [record.message.partition(":")[0] for record in caplog.records if "lamina" in record.name] == [
-        "the agent runs without memory",
-        "the run is not recorded",
+        "a call goes on without memories",
+        "a turn of session s was not recorded",
     ]
+
+
+@pytest.mark.parametrize("is_async", [False, True], ids=["sync", "async"])
+async def test_an_agent_does_not_wait_longer_than_it_may(
+    agent_of: Any, caplog: pytest.LogCaptureFixture, is_async: bool
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        memory = {"url": f"http://127.0.0.1:{silent.getsockname()[1]}", "timeout_s": 0.2, "records": False}
+        agent, model = agent_of(AIMessage("Hello."), memory=memory)
+
+        asked = {"messages": [("human", QUESTION)]}
+        await agent.ainvoke(asked) if is_async else agent.invoke(asked)
+
+    assert [message.text for message in model.requests[0]] == [QUESTION]
+    assert "without memories" in caplog.text
+
+
+async def test_pauses_and_further_tries_count_as_waiting(caplog: pytest.LogCaptureFixture) -> None:
+    refused = b"HTTP/1.1 503 x\r\nRetry-After: 1\r\nContent-Type: application/json\r\n"
+    body = b'{"fields": {"part": "turn"}}'
+    asked = []
+
+    async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        asked.append(await reader.readuntil(b"\r\n\r\n"))
+        writer.write(refused + b"Connection: close\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+        await writer.drain()
+        writer.close()
+
+    async with await asyncio.start_server(refuse, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        found = await TurnMemory(url=f"http://127.0.0.1:{port}", timeout_s=1.6).recall(QUESTION)
+
+    assert found == ("", [])
+    assert len(asked) <= 2
+    assert "no answer in time" in caplog.text
+
+
+async def test_a_thread_is_told_what_others_said_and_not_its_own_messages(agent_of: Any, client: Client) -> None:
+    agent, model = agent_of(AIMessage("Noted."), checkpointer=InMemorySaver())
+    said, thread = f"{FACT}, says Ann", {"configurable": {"thread_id": "thread-1"}}
+    await agent.ainvoke({"messages": [("human", said)]}, thread)
+    await until_found(client, FACT)
+
+    await agent.ainvoke({"messages": [("human", QUESTION)]}, thread)
+    await agent.ainvoke({"messages": [("human", QUESTION)]}, {"configurable": {"thread_id": "thread-2"}})
+
+    own, others = model.requests[1:]
+    assert not any("<memory>" in message.text and said in message.text for message in own)
+    assert said in others[0].text
+
+
+async def test_a_thread_that_nobody_kept_is_told_its_own_messages(agent_of: Any, client: Client) -> None:
+    agent, model = agent_of(AIMessage("Noted."))
+    client.record([{"content": FACT}], session="thread-1")
+    await until_found(client, FACT)
+
+    await agent.ainvoke({"messages": [("human", QUESTION)]}, {"configurable": {"thread_id": "thread-1"}})
+
+    assert FACT in model.requests[0][0].text
 
 
 HISTORY: list[BaseMessage] = [
@@ -163,6 +232,8 @@ HISTORY: list[BaseMessage] = [
     HumanMessage([{"type": "text", "text": "And this?"}, {"type": "image_url", "image_url": {"url": "data:,x"}}]),
     weighing("call-1"),
     ToolMessage("3 kg", tool_call_id="call-1"),
+    ToolMessage("done", tool_call_id="call-2"),
+    ToolMessage("done", tool_call_id="call-3"),
     AIMessage("Three. 👩‍🌾", usage_metadata={"input_tokens": 3, "output_tokens": 2, "total_tokens": 5}),
     HumanMessage(""),
     HumanMessage("word " * 20_000),
@@ -184,6 +255,25 @@ def test_messages_come_back_as_they_were_added(history_of: Any) -> None:
     history.clear()
     assert history.messages == []
     assert [message.text for message in other.messages] == ["Another session"]
+
+
+def test_the_histories_of_users_and_of_nobody_stay_apart(door: Any) -> None:
+    scopes = ({}, {"user": "ann"}, {"user": "bob"})
+    with ExitStack() as stack:
+        nobodys, anns, bobs = (
+            stack.enter_context(closing(LaminaChatMessageHistory("s", {"workspace": door.workspace, **scope})))
+            for scope in scopes
+        )
+        nobodys.add_user_message("Hello, all")
+        anns.add_user_message("Hello, Ann")
+
+        assert [[message.text for message in one.messages] for one in (nobodys, anns, bobs)] == [
+            ["Hello, all"],
+            ["Hello, Ann"],
+            [],
+        ]
+        anns.clear()
+        assert [message.text for message in nobodys.messages] == ["Hello, all"]
 
 
 async def test_a_history_has_asynchronous_methods(history_of: Any) -> None:

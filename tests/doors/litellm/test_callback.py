@@ -165,6 +165,40 @@ async def test_the_same_request_again_adds_no_message_and_a_block_is_put_in_once
     assert await memory.async_pre_call_deployment_hook(told, "acompletion") is None
 
 
+async def test_two_chats_that_begin_with_the_same_greeting_tell_each_other_and_share_no_session(
+    memory: LaminaMemory, asked: list[dict[str, Any]]
+) -> None:
+    greeted, answered = "Hi", {"role": "assistant", "content": "Hi, I am the harbour master."}
+    other = {"role": "assistant", "content": "Good morning."}
+    await ask(greeted, answered, BERTH)
+    async with memory.memory.client() as client, asyncio.timeout(PATIENCE_S):
+        while not (await client.search(BERTH, tiers=["sessions"]))["results"]:  # noqa: ASYNC110 - it tells nobody
+            await asyncio.sleep(0.05)
+
+        await ask(greeted, other, QUESTION)
+
+        (block,) = blocks(asked[1])
+        assert BERTH in block
+        while len(sessions := (await client.sessions())["sessions"]) < 2:  # noqa: ASYNC110 - as above
+            await asyncio.sleep(0.05)
+    assert len(sessions) == 2
+
+
+async def test_a_chat_whose_session_nobody_named_stays_in_one(
+    memory: LaminaMemory, asked: list[dict[str, Any]]
+) -> None:
+    first = [{"role": "system", "content": "It is noon."}, {"role": "user", "content": "Hi"}]
+    said = {"role": "assistant", "content": "Berth seven."}
+    await ask(*first)
+    await ask({"role": "system", "content": "It is one."}, first[1], said, QUESTION)
+
+    async with memory.memory.client() as client, asyncio.timeout(PATIENCE_S):
+        while not (sessions := (await client.sessions())["sessions"]):  # noqa: ASYNC110 - it tells nobody
+            await asyncio.sleep(0.05)
+    stored = await messages(memory, sessions[0]["session"], 4)
+    assert [item["content"] for item in stored] == ["Hi", "Berth seven.", QUESTION, "Berth seven."]
+
+
 @pytest.mark.parametrize("wish", [{"record": "off"}, {"store": False}])
 async def test_who_wants_no_record_gets_none(
     memory: LaminaMemory, asked: list[dict[str, Any]], wish: dict[str, Any]

@@ -48,13 +48,14 @@ async def test_what_leaves_the_short_term_memory_is_recorded_in_its_session(
         ChatMessage(blocks=[TextBlock(text="Look"), ImageBlock(url="http://127.0.0.1/x.png")], role="assistant"),
         ChatMessage("", role="assistant"),
         ChatMessage("It weighs 3 kg", role="tool"),
+        ChatMessage("It weighs 3 kg", role="tool"),
     ]
 
     await block.aput(messages, from_short_term_memory=True, session_id="s1")
     await block.aput([ChatMessage("Elsewhere", role="user")], session_id="s2")
     await block.aput([])
 
-    assert said(client, "s1") == [("user", "Hello"), ("assistant", "Look"), ("tool", "It weighs 3 kg")]
+    assert said(client, "s1") == [("user", "Hello"), ("assistant", "Look"), *[("tool", "It weighs 3 kg")] * 2]
     assert said(client, "s2") == [("user", "Elsewhere")]
 
 

@@ -118,6 +118,20 @@ async def test_a_user_has_sessions_of_their_own(door: Any) -> None:
     assert await anns.get_items() == ITEMS[:1]
 
 
+async def test_a_session_of_nobody_and_those_of_users_stay_apart(door: Any) -> None:
+    nobodys, anns = (LaminaSession("s", scope={"workspace": door.workspace, **user}) for user in ({}, {"user": "ann"}))
+    await nobodys.add_items(ITEMS[:1])
+    await anns.add_items(ITEMS[3:])
+
+    assert await nobodys.get_items() == ITEMS[:1]
+    assert await anns.get_items() == ITEMS[3:]
+    await anns.clear_session()
+    assert await nobodys.get_items() == ITEMS[:1]
+    await anns.add_items(ITEMS[3:])
+    await nobodys.clear_session()
+    assert await anns.get_items() == ITEMS[3:]
+
+
 async def test_encrypted_reasoning_is_not_searched(door: Any, session: LaminaSession) -> None:
     await session.add_items(ITEMS)
 
