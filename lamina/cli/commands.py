@@ -14,7 +14,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from lamina import __version__, sample
-from lamina.cli import caches, config, connect, folders, hook, jobs, keys, mcp, projections, quotas, receipts
+from lamina.cli import caches, config, connect, folders, jobs, keys, mcp, projections, quotas, receipts
 from lamina.cli.common import (
     ConfigOption,
     DataDirOption,
@@ -267,7 +267,6 @@ app.command()(projections.audit)
 app.command()(projections.adopt)
 app.command("mcp")(mcp.serve)
 app.command("connect")(connect.connect)
-app.command("hook", hidden=True)(hook.run)
 
 
 def _print_answer(query: str, answer: dict[str, Any]) -> None:

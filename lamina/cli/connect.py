@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shlex
 import shutil
 import sys
@@ -16,6 +17,7 @@ import typer
 
 from lamina.cli.common import ConfigOption, DataDirOption, UrlOption, UserOption, settings_of
 from lamina.cli.console import console
+from lamina.cli.hook import MOST_TEXT_CHARS
 from lamina.core.scope import DEFAULT_WORKSPACE
 from lamina.errors import InvalidInput
 from lamina.private_files import private_opener
@@ -23,11 +25,16 @@ from lamina.text import jsonc
 
 BACKUP = ".lamina-backup"
 HOOK_TIMEOUT_S = 10
-_BEGIN, _END = "# >>> lamina connect\n", "# <<< lamina connect\n"
+_BEGIN, _END = "# >>> lamina connect", "# <<< lamina connect"
+_HEADER = "[mcp_servers.lamina]"
+_OWN_HEADERS = re.compile(r"\[mcp_servers\.lamina[.\]]")
+_OWN_KEYS = re.compile(r"(command|args|env)\s*=")
+_KEY_FILE = "LAMINA_API_KEY_FILE"
 _OPENCODE_PLUGIN = """// Written by `lamina connect opencode`; `--remove` takes it back.
 import { spawn } from "node:child_process"
 
 const command = %s
+const MOST_TEXT_CHARS = %d
 
 const run = (verb, body) =>
   new Promise((resolve) => {
@@ -45,11 +52,14 @@ const text = (parts) => {
   return own.map((part) => part.text).join("\\n")
 }
 
+const isPrompt = ({ role, content }) => role === "user" && content.trim() !== ""
+
 export const Lamina = async ({ client }) => {
   const recalled = new Map()
   return {
     "chat.message": async (input, output) => {
-      recalled.set(input.sessionID, run("recall", { session_id: input.sessionID, prompt: text(output.parts) }))
+      const prompt = text(output.parts).slice(-MOST_TEXT_CHARS)
+      recalled.set(input.sessionID, run("recall", { session_id: input.sessionID, prompt }))
     },
     "experimental.chat.system.transform": async (input, output) => {
       const block = await recalled.get(input.sessionID)
@@ -59,8 +69,13 @@ export const Lamina = async ({ client }) => {
       if (event.type !== "session.idle") return
       const session_id = event.properties.sessionID
       const { data } = await client.session.messages({ path: { id: session_id } })
-      const messages = (data ?? []).map(({ info, parts }) => ({ role: info.role, id: info.id, content: text(parts) }))
-      await run("record", { session_id, messages })
+      const all = (data ?? []).map(({ info, parts }) => ({
+        role: info.role,
+        id: info.id,
+        content: text(parts).slice(0, MOST_TEXT_CHARS),
+      }))
+      // A long session has more text than a hook reads: its last turn alone.
+      await run("record", { session_id, messages: all.slice(Math.max(all.findLastIndex(isPrompt), 0)) })
     },
   }
 }
@@ -107,12 +122,12 @@ def connect(
     """Give a coding agent memory: the tools over MCP, and hooks that recall on a prompt and record on a stop."""
     place = ["--url", url] if url else ["--data-dir", str(settings_of(config, data_dir).data_dir.absolute())]
     options = [*place, "--workspace", workspace, *(["--user", user] if user else [])]
-    environment = {"LAMINA_API_KEY_FILE": str(key_file.absolute())} if key_file else {}
+    environment = {_KEY_FILE: str(key_file.absolute())} if key_file else {}
     planned = [(edit, *_planned(edit, remove=remove)) for edit in edits(agent, Path.home(), options, environment)]
     for edit, old, new in planned:
         state = "unchanged" if old == new else "removed" if new is None else "written"
-        if not dry_run and old != new:
-            _apply(edit.path, old, new)
+        if not dry_run:
+            _apply(edit, old, new, remove=remove)
         console.print(f"{'would be ' if dry_run and old != new else ''}{state}: {edit.path}", soft_wrap=True)
 
 
@@ -151,19 +166,62 @@ def edits(agent: CodingAgent, home: Path, options: list[str], environment: Mappi
             local = {"type": "local", "command": [program, *server["args"]], "enabled": True}
             if environment:
                 local["environment"] = dict(environment)
-            plugin = _OPENCODE_PLUGIN % (json.dumps([*hook, "--form", "text"]), HOOK_TIMEOUT_S * 1000)
+            command = json.dumps([*hook, "--form", "text"])
+            plugin = _OPENCODE_PLUGIN % (command, MOST_TEXT_CHARS, HOOK_TIMEOUT_S * 1000)
             return [
                 _member(jsonc_path if jsonc_path.exists() else folder / "opencode.json", ("mcp", "lamina"), local),
-                Edit(folder / "plugins/lamina.js", lambda _: plugin, lambda _: ""),
+                _whole(folder / "plugins/lamina.js", plugin),
             ]
 
 
 def _member(path: Path, member: tuple[str, ...], value: Any) -> Edit:
-    return Edit(
-        path,
-        lambda text: jsonc.with_member(text, member, value),
-        lambda text: jsonc.without_member(text, member),
-    )
+    """Return a JSON file with an entry for the server; one of somebody else stays as it is."""
+    *_, name = member
+
+    def named(text: str) -> Mapping[str, Any]:
+        there = jsonc.parsed(text)
+        for outer in member[:-1]:
+            there = there.get(outer, {})
+        return dict(there)
+
+    def put(text: str) -> str:
+        there = named(text)
+        if name in there and not _is_own_server(there[name], value):
+            raise ValueError(f"{'.'.join(member)} is there already, written by somebody else; remove it first")
+        return jsonc.with_member(text, member, value)
+
+    def cut(text: str) -> str:
+        return jsonc.without_member(text, member) if _is_own_server(named(text).get(name)) else text
+
+    return Edit(path, put, cut)
+
+
+def _is_own_server(there: Any, value: Mapping[str, Any] | None = None) -> bool:
+    """Tell whether an entry runs `lamina mcp` as connect writes it, with no more members than those of ``value``."""
+    if not isinstance(there, dict):
+        return False
+    command, args = there.get("command"), there.get("args", [])
+    environment = {"env", "environment"} & there.keys()
+    if value is not None:
+        keys = [key for name in environment for key in there[name]]
+        if there.keys() - environment - value.keys() or not {*keys} <= {_KEY_FILE}:
+            return False
+    match [*command, *args] if isinstance(command, list) else [command, *args]:
+        case [str() as program, "mcp", "--url" | "--data-dir", str(), "--workspace", str(), *user]:
+            return Path(program).name == "lamina" and (not user or (len(user), user[0]) == (2, "--user"))
+    return False
+
+
+def _whole(path: Path, content: str) -> Edit:
+    """Return a file that is Lamina's alone, known by its first line."""
+    first = content.splitlines(keepends=True)[0]
+
+    def put(text: str) -> str:
+        if text.strip() and not text.startswith(first):
+            raise ValueError("it is there already, written by somebody else; move it away first")
+        return content
+
+    return Edit(path, put, lambda text: "" if text.startswith(first) else text)
 
 
 def _hooks(
@@ -211,37 +269,78 @@ def _is_own(hook: Any) -> bool:
 
 
 def _toml(path: Path, server: Mapping[str, Any]) -> Edit:
-    """Return a TOML file with the server as a block between two comments at its end."""
+    """Return a TOML file with the server between two comments at its end.
 
-    def block() -> str:
-        lines = ["[mcp_servers.lamina]", f"command = {json.dumps(server['command'])}"]
-        lines.append(f"args = {json.dumps(server['args'])}")
-        if "env" in server:
-            named = ", ".join(f"{name} = {json.dumps(value)}" for name, value in server["env"].items())
-            lines.append(f"env = {{ {named} }}")
-        return f"{_BEGIN}{chr(10).join(lines)}\n{_END}"
-
-    def cut(text: str) -> str:
-        head, begin, rest = text.partition(_BEGIN)
-        _, end, tail = rest.partition(_END)
-        return (
-            text if not begin or not end else head.removesuffix("\n") + tail if head.endswith("\n\n") else head + tail
-        )
+    Codex writes tables of its own between them, and keys into ours: only the lines of the server are changed.
+    """
+    lines = [f"command = {json.dumps(server['command'])}\n", f"args = {json.dumps(server['args'])}\n"]
+    if "env" in server:
+        named = ", ".join(f"{name} = {json.dumps(value)}" for name, value in server["env"].items())
+        lines.append(f"env = {{ {named} }}\n")
 
     def put(text: str) -> str:
-        before = tomllib.loads(text)
-        if _BEGIN not in text and "lamina" in before.get("mcp_servers", {}):
+        there = tomllib.loads(text).get("mcp_servers", {}).get("lamina")
+        if there is None:
+            text = _without_table(text)
+            start = (text if not text or text.endswith("\n") else f"{text}\n") + ("\n" if text else "")
+            new = f"{start}{_BEGIN}\n{_HEADER}\n{''.join(lines)}{_END}\n"
+        elif not _is_own_server(there, {**there, **server}):
             raise ValueError("mcp_servers.lamina is there already, written by somebody else; remove it first")
-        head, begin, rest = text.partition(_BEGIN)
-        _, end, tail = rest.partition(_END)
-        if begin and end:
-            new = head + block() + tail
+        elif {**there, **server} == there and ("env" in server or "env" not in there):
+            return text
         else:
-            new = (text if not text or text.endswith("\n") else f"{text}\n") + ("\n" if text else "") + block()
-        tomllib.loads(new)
-        return new
+            new = _with_table(text, lines)
+        others = {name: value for name, value in (there or {}).items() if name not in {"command", "args", "env"}}
+        return _checked(text, new, {**others, **server})
+
+    def cut(text: str) -> str:
+        there = tomllib.loads(text).get("mcp_servers", {}).get("lamina")
+        return _checked(text, _without_table(text), None) if there is None or _is_own_server(there) else text
 
     return Edit(path, put, cut)
+
+
+def _checked(before: str, after: str, server: Mapping[str, Any] | None) -> str:
+    """Return a TOML text in which nothing but the server of Lamina may differ from the text before.
+
+    Raises:
+        ValueError: If anything else differs.
+    """
+    wanted, got = tomllib.loads(before), tomllib.loads(after)
+    servers = {name: value for name, value in wanted.pop("mcp_servers", {}).items() if name != "lamina"}
+    if server is not None:
+        servers["lamina"] = server
+    if {**wanted, "mcp_servers": servers} != {"mcp_servers": {}, **got}:
+        raise ValueError("mcp_servers.lamina stands in a form that is not known; change it by hand")
+    return after
+
+
+def _without_table(text: str) -> str:
+    """Return a TOML text without the tables of the server and the two comments; comments of others stay."""
+    kept, is_own = list[str](), False
+    for line in text.splitlines(keepends=True):
+        written = line.strip()
+        if written.startswith("["):
+            is_own = _OWN_HEADERS.match(written) is not None
+        if written == _BEGIN and kept and not kept[-1].strip():
+            kept.pop()
+        if written not in {_BEGIN, _END} and not (is_own and written and not written.startswith("#")):
+            kept.append(line)
+    return "".join(kept)
+
+
+def _with_table(text: str, lines: list[str]) -> str:
+    """Return a TOML text with other lines in the table of the server; keys of others stay."""
+    kept, header = list[str](), ""
+    for line in text.splitlines(keepends=True):
+        written = line.strip()
+        header = written if written.startswith("[") else header
+        is_value = header == _HEADER and _OWN_KEYS.match(written)
+        if not is_value and not (header == "[mcp_servers.lamina.env]" and written and not written.startswith("#")):
+            kept.append(line)
+        if written == _HEADER:
+            kept += lines
+    return "".join(kept)
 
 
 def _planned(edit: Edit, *, remove: bool) -> tuple[str | None, str | None]:
@@ -253,14 +352,20 @@ def _planned(edit: Edit, *, remove: bool) -> tuple[str | None, str | None]:
     old = _read(edit.path)
     if not remove:
         return old, _changed(edit, edit.put, old or "")
-    if old is None:
-        return None, None
-    backup = _read(edit.path.with_name(edit.path.name + BACKUP))
+    if not old:
+        return old, old
+    backup = _read(_backup_of(edit.path))
+    if backup is not None and _changed(edit, edit.cut, backup) != backup:
+        backup = None  # It has entries of an earlier call.
     # Nobody changed it since: then it becomes what it was, byte by byte.
-    before = backup or ""
-    if _changed(edit, edit.put, before) == old:
+    if _changed(edit, edit.put, backup or "") == old:
         return old, backup
     return old, _changed(edit, edit.cut, old) or None
+
+
+def _backup_of(path: Path) -> Path:
+    path = path.resolve()
+    return path.with_name(path.name + BACKUP)
 
 
 def _changed(edit: Edit, change: Callable[[str], str], text: str) -> str:
@@ -279,24 +384,22 @@ def _read(path: Path) -> str | None:
         raise InvalidInput(str(path), f"cannot be read: {error}") from error
 
 
-def _apply(path: Path, old: str | None, new: str | None) -> None:
-    """Write a file whole or not at all; the state before lies beside it until it is taken back."""
-    path = path.resolve()  # A link stays one.
-    backup = path.with_name(path.name + BACKUP)
-    if new is None:
+def _apply(edit: Edit, old: str | None, new: str | None, *, remove: bool) -> None:
+    """Write a file whole or not at all; the state without entries lies beside it until they are taken back."""
+    path, backup = edit.path.resolve(), _backup_of(edit.path)  # A link stays one.
+    if old != new and new is None:
         path.unlink()
+    elif old != new and new is not None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if not remove and old is not None and edit.cut(old) == old:
+            _write(backup, old)
+        temporary = path.with_name(f"{path.name}.lamina-new")
+        _write(temporary, new)
+        if old is not None:
+            temporary.chmod(path.stat().st_mode & 0o777)
+        temporary.replace(path)
+    if remove and old is not None:
         backup.unlink(missing_ok=True)
-        return
-    path.parent.mkdir(parents=True, exist_ok=True)
-    if backup.exists() and _read(backup) == new:
-        backup.unlink()
-    elif old is not None:
-        _write(backup, old)
-    temporary = path.with_name(f"{path.name}.lamina-new")
-    _write(temporary, new)
-    if old is not None:
-        temporary.chmod(path.stat().st_mode & 0o777)
-    temporary.replace(path)
 
 
 def _write(path: Path, text: str) -> None:

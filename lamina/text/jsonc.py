@@ -91,12 +91,16 @@ def without_item(text: str, path: Sequence[str], is_same: Callable[[Any], bool])
 
 def _plain(text: str) -> str:
     """Return the text with blanks in place of comments and trailing commas, so that all places stay the same."""
+    return _STRINGS_AND_COMMAS.sub(_blank, _uncommented(text))
 
-    def blank(found: re.Match[str]) -> str:
-        token = found.group()
-        return token if token.startswith('"') else re.sub(r"[^\n]", " ", token)
 
-    return _STRINGS_AND_COMMAS.sub(blank, _TOKENS.sub(blank, text))
+def _uncommented(text: str) -> str:
+    return _TOKENS.sub(_blank, text)
+
+
+def _blank(found: re.Match[str]) -> str:
+    token = found.group()
+    return token if token.startswith('"') else re.sub(r"[^\n]", " ", token)
 
 
 def _start(text: str) -> int:
@@ -135,11 +139,16 @@ def _cut(text: str, start: int, spans: Sequence[Span], at: int, begin: int, dept
     end = spans[at][1]
     if at > 0:
         last = spans[at - 1][1]
-        between = text[last:begin]
-        kept = "" if between.strip() == "," else between.replace(",", "", 1).rstrip(" ")
-        return text[:last] + kept + text[end:]
+        comma = _plain(text).index(",", last, begin)
+        between = text[last:comma] + text[comma + 1 : begin]
+        return text[:last] + between.rstrip(" " if between.strip() else None) + text[end:]
+    uncommented = _uncommented(text)
+    if uncommented[end:].lstrip().startswith(","):  # A trailing one, too.
+        comma = uncommented.index(",", end)
+        own = text[end:comma]
+        rest = text[comma + 1 :]
+        text = text[:end] + (own if own.strip() else "") + (rest.lstrip(" \t\r\n") if len(spans) > 1 else rest)
     if len(spans) > 1:
-        following = _plain(text).index(",", end) + 1
-        return text[:begin] + text[following:].lstrip(" \t\r\n")
+        return text[:begin] + text[end:].lstrip(" \t\r\n")
     head = text[: start + 1] if text[start + 1 : begin].isspace() else text[:begin]
     return head + text[end:].removeprefix("\n" + "  " * (depth - 1))

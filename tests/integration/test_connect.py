@@ -3,9 +3,12 @@
 import asyncio
 import json
 import os
+import re
 import shlex
+import shutil
 import stat
 import subprocess
+import sys
 import tomllib
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -15,14 +18,16 @@ import pytest
 from typer.testing import CliRunner
 
 from lamina.cli import commands
+from lamina.cli import hook as hook_room
+from lamina.cli.hook import app as hook_app
+from lamina.cli.hook import turn_of
+from lamina.errors import InvalidInput
 from lamina.text.jsonc import parsed
 from tests.support.application import Application
 from tests.support.ingress import uvicorn_of
 
 AGENTS = ("claude-code", "codex", "opencode", "cursor")
 PATIENCE_S = 60.0
-# The hook gives up before its process is killed, and later than it does by itself: the machine may be busy.
-HOOK_DEADLINE_S = 50
 MINE = {
     ".claude.json": '{"numStartups": 7, "mcpServers": {"mine": {"command": "x"}}}',
     ".claude/settings.json": '{\n  "hooks": {"Stop": [{"hooks": [{"type": "command", "command": "x"}]}]},\n"a": 1}\n',
@@ -32,6 +37,9 @@ MINE = {
     ".cursor/mcp.json": '{"mcpServers":{"mine":{"url":"https://example.com"}}}',
     ".cursor/hooks.json": '{"version": 1, "hooks": {}}',
 }
+HAND_WRITTEN = '{"command": "lamina", "args": ["mcp", "--workspace", "a"], "env": {"LAMINA_API_KEY": "mine"}}'
+HAND_TOML = '[mcp_servers.lamina]\nurl = "http://127.0.0.1:8000/mcp"\n'
+A, B = (("--url", "http://127.0.0.1:1", "--user", "ann"), ("--url", "http://127.0.0.1:2", "--workspace", "b"))
 
 
 @pytest.fixture
@@ -116,7 +124,13 @@ def test_a_dry_run_changes_nothing(home: Path, agent: str) -> None:
         ("codex", ".codex/config.toml", "a = = 1"),
         ("codex", ".codex/config.toml", '[mcp_servers.lamina]\ncommand = "mine"\n'),
         ("codex", ".codex/config.toml", "mcp_servers = {}\n"),
+        ("codex", ".codex/config.toml", f"# >>> lamina connect\n{HAND_TOML}# <<< lamina connect\n"),
         ("opencode", ".config/opencode/opencode.json", "[]"),
+        ("opencode", ".config/opencode/opencode.json", f'{{"mcp": {{"lamina": {HAND_WRITTEN}}}}}'),
+        ("opencode", ".config/opencode/plugins/lamina.js", "export const Mine = 1\n"),
+        ("claude-code", ".claude.json", f'{{"mcpServers": {{"lamina": {HAND_WRITTEN}}}}}'),
+        ("claude-code", ".claude.json", '{"mcpServers": {"lamina": null}}'),
+        ("cursor", ".cursor/mcp.json", '{"mcpServers": {"lamina": {"url": "http://127.0.0.1:8000/mcp"}}}'),
         ("cursor", ".cursor/mcp.json", "\xff"),
     ],
 )
@@ -162,6 +176,163 @@ def test_what_others_wrote_since_stays(home: Path) -> None:
     assert "# mine" in path.read_text()
 
 
+def test_what_codex_writes_inside_the_block_stays(home: Path) -> None:
+    fill(home)
+    path = home / ".codex/config.toml"
+    connect("codex", *A, "--key-file", str(home / "key"))
+    theirs = '[projects."/home/ann"]\ntrust_level = "trusted"\n\n# theirs\n[mcp_servers.other]\ncommand = "y"\n'
+    end = "# <<< lamina connect\n"
+    path.write_text(path.read_text().replace(end, f"startup_timeout_sec = 20\n\n{theirs}{end}"))
+
+    connect("codex", *B)
+    again = tomllib.loads(path.read_text())
+    text = path.read_text()
+    connect("codex", "--remove")
+
+    left = tomllib.loads(path.read_text())
+    assert again["mcp_servers"]["lamina"]["startup_timeout_sec"] == 20
+    assert "http://127.0.0.1:2" in again["mcp_servers"]["lamina"]["args"]
+    assert "env" not in again["mcp_servers"]["lamina"]
+    assert again["projects"] == left["projects"] == {"/home/ann": {"trust_level": "trusted"}}
+    assert left["mcp_servers"] == {"mine": {"command": "x"}, "other": {"command": "y"}}
+    assert theirs in text
+    assert theirs in path.read_text()
+    assert "lamina" not in path.read_text()
+
+
+@pytest.mark.parametrize(
+    ("written", "instead"),
+    [
+        ("[mcp_servers.lamina]", '["mcp_servers".lamina]'),
+        ("[mcp_servers.lamina]\n", '[mcp_servers.lamina]\nnote = """\n[profiles.x]\ny = 1\n"""\n'),
+    ],
+)
+def test_a_server_in_a_form_that_is_not_known_is_left_with_an_error(home: Path, written: str, instead: str) -> None:
+    connect("codex", *A)
+    path = home / ".codex/config.toml"
+    path.write_text(path.read_text().replace(written, instead))
+    before = files(home)
+
+    with pytest.raises(InvalidInput, match="cannot be changed"):
+        connect("codex", "--remove")
+
+    assert files(home) == before
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+@pytest.mark.parametrize("is_new", [False, True])
+def test_a_second_call_with_other_options_is_taken_back_whole(home: Path, agent: str, *, is_new: bool) -> None:
+    before = files(home) if is_new else fill(home)
+
+    connect(agent, *A)
+    connect(agent, *B)
+    connect(agent, "--remove", *B)
+
+    assert files(home) == before
+
+
+def test_a_backup_with_entries_is_never_put_back(home: Path) -> None:
+    before = fill(home)
+    connect("cursor", *A)
+    for name in (".cursor/mcp.json", ".cursor/hooks.json"):
+        (home / f"{name}.lamina-backup").write_bytes((home / name).read_bytes())
+    connect("cursor", *B)
+
+    connect("cursor", "--remove", *B)
+
+    assert files(home).keys() == before.keys()
+    assert not any("lamina" in text.decode() for text in files(home).values())
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+def test_no_backup_is_left_of_files_that_changed_since(home: Path, agent: str) -> None:
+    before = fill(home)
+    connect(agent, *A)
+    for name in before:
+        (home / name).write_bytes((home / name).read_bytes() + b"\n")
+
+    connect(agent, "--remove", *A)
+
+    assert files(home).keys() == before.keys()
+    assert not any("lamina" in text.decode() for text in files(home).values())
+
+
+def test_files_of_others_stay_when_entries_are_taken_back(home: Path) -> None:
+    path = home / ".config/opencode/plugins/lamina.js"
+    path.parent.mkdir(parents=True)
+    path.write_text("export const Mine = 1\n")
+    (home / ".claude.json").write_text(f'{{"mcpServers": {{"lamina": {HAND_WRITTEN}}}}}')
+    before = files(home)
+
+    for agent in AGENTS:
+        connect(agent, "--remove")
+
+    assert files(home) == before
+
+
+def test_a_linked_file_is_taken_back_to_the_byte(home: Path) -> None:
+    real = home / "dotfiles/claude.json"
+    real.parent.mkdir()
+    real.write_text('{"mcpServers":   {}}')
+    (home / ".claude.json").symlink_to(real)
+    before = files(home)
+
+    connect("claude-code", *A)
+    connect("claude-code", "--remove", *A)
+
+    assert files(home) == before
+    assert (home / ".claude.json").is_symlink()
+
+
+def test_the_plugin_of_opencode_sends_the_last_turn_alone(home: Path) -> None:
+    node = shutil.which("node")
+    if node is None:
+        pytest.skip("without node")
+    connect("opencode", *A)
+    plugin = home / ".config/opencode/plugins/lamina.js"
+    said = home / "said.json"
+    keeper = home / "keeper.cjs"  # In place of `lamina`, a program that keeps what it is given.
+    keeper.write_text(f"process.stdin.pipe(require('fs').createWriteStream({json.dumps(str(said))}))")
+    command = json.dumps([node, str(keeper)])
+    written = re.sub(r"const command = .*", lambda _: f"const command = {command}", plugin.read_text())
+    (home / "plugin.mjs").write_text(f"{written}\n{DRIVER}")
+
+    subprocess.run([node, str(home / "plugin.mjs")], check=True, timeout=PATIENCE_S)
+
+    event = json.loads(said.read_bytes())
+    assert said.stat().st_size < 100_000
+    assert [item["id"] for item in event["messages"]] == ["u2", "a2", "s"]
+    assert [item["content"][:3] for item in turn_of(event)] == ["xxx", "Ok."]
+
+
+DRIVER = """
+const message = (id, role, text, synthetic = false) => {
+  return { info: { id, role }, parts: [{ type: "text", text, synthetic }] }
+}
+const long = "x".repeat(3_000_000)
+const data = [
+  message("u1", "user", long), message("a1", "assistant", long),
+  message("u2", "user", long), message("a2", "assistant", "Ok."), message("s", "user", "told", true),
+]
+const plugin = await Lamina({ client: { session: { messages: async () => ({ data }) } } })
+await plugin.event({ event: { type: "session.idle", properties: { sessionID: "s" } } })
+"""
+
+
+def test_the_summary_of_a_compaction_is_no_prompt(tmp_path: Path) -> None:
+    transcript = tmp_path / "transcript.jsonl"
+    prompt = {"uuid": "u", "message": {"role": "user", "content": "The Marlin gets berth seven."}}
+    answer = {"uuid": "a", "message": {"role": "assistant", "content": "Ok."}}
+    summary = {"message": {"role": "user", "content": "This session is being continued from a previous one."}}
+    marks = ({"isCompactSummary": True}, {"isVisibleInTranscriptOnly": True}, {"isMeta": True})
+    lines = [prompt, *({**summary, **mark} for mark in marks), answer]
+    transcript.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+
+    said = [item["content"] for item in turn_of({"transcript_path": str(transcript)})]
+
+    assert said == ["The Marlin gets berth seven.", "Ok."]
+
+
 @pytest.fixture
 async def service(application: Application) -> AsyncIterator[str]:
     async with uvicorn_of(application.api, application.services.settings.serve.front_door) as port:
@@ -169,19 +340,18 @@ async def service(application: Application) -> AsyncIterator[str]:
 
 
 async def hook(command: str, event: Any, key: str = "") -> tuple[int, str]:
-    """Run a hook as an agent does, and return its exit status and what it printed."""
-    environment = {**os.environ, "LAMINA_API_KEY": key}
+    """Run a hook in this process, without its deadline, and return its exit status and what it printed."""
+    _, verb, *arguments = shlex.split(command)
+    assert verb == "hook"
     body = event if isinstance(event, bytes) else json.dumps(event).encode()
     done = await asyncio.to_thread(
-        subprocess.run,
-        [*shlex.split(command), "--deadline", str(HOOK_DEADLINE_S)],
+        CliRunner().invoke,
+        hook_app,
+        [*arguments, "--deadline", str(PATIENCE_S)],
         input=body,
-        env=environment,
-        capture_output=True,
-        timeout=PATIENCE_S,
-        check=False,
+        env={"LAMINA_API_KEY": key},
     )
-    return done.returncode, done.stdout.decode()
+    return done.exit_code, done.stdout
 
 
 def commands_of(home: Path, name: str) -> dict[str, str]:
@@ -216,13 +386,22 @@ async def test_the_hooks_recall_on_a_prompt_and_record_on_a_stop(
         "prompt": "Which berth does the Marlin have?",
         "hook_event_name": "UserPromptSubmit",
     }
-    status, said = await hook(commands["UserPromptSubmit"], asked, application.key)
+    # Once as the agent does, in a process; its deadline is later, since the machine may be busy.
+    done = await asyncio.to_thread(
+        subprocess.run,
+        [*shlex.split(commands["UserPromptSubmit"]), "--deadline", str(PATIENCE_S - 10)],
+        input=json.dumps(asked).encode(),
+        env={**os.environ, "LAMINA_API_KEY": application.key},
+        capture_output=True,
+        timeout=PATIENCE_S,
+        check=False,
+    )
 
     read = await application.client().get("/v1/sessions/monday/messages", params={"workspace": "harbour"})
     assert recorded == [(0, "")] * 2
     assert [item["content"] for item in read.json()["messages"]] == ["The Marlin gets berth seven.", "Ok."]
-    assert status == 0
-    output = json.loads(said)["hookSpecificOutput"]
+    assert done.returncode == 0
+    output = json.loads(done.stdout)["hookSpecificOutput"]
     assert output["hookEventName"] == "UserPromptSubmit"
     assert "The Marlin gets berth seven." in output["additionalContext"]
 
@@ -242,6 +421,40 @@ async def test_cursor_records_what_is_said_and_recalls_when_a_session_begins(
 
     assert status == 0
     assert "The Marlin gets berth seven." in json.loads(printed)["additional_context"]
+
+
+async def test_an_event_that_is_too_large_is_told(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hook_room, "MOST_INPUT_BYTES", 20)
+
+    done = CliRunner().invoke(hook_app, ["recall", "--url", "http://127.0.0.1:9"], input=b'{"prompt": "a long one"}')
+
+    assert (done.exit_code, done.stdout) == (0, "")
+    assert "more than 20 bytes" in done.stderr
+
+
+IN_A_PROCESS = """
+import socket, sys, time
+socket.getaddrinfo = lambda *_, **__: time.sleep(600)
+from lamina.cli import main
+main()
+"""
+
+
+@pytest.mark.parametrize(
+    "options",
+    [["recall", "--nonsense"], ["recall", "--url", "http://lamina.example", "--deadline", "0.5"]],
+    ids=["wrong options", "a name that is looked up for ever"],
+)
+def test_the_process_of_a_hook_ends_with_0(home: Path, options: list[str]) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", IN_A_PROCESS, "hook", *options],
+        input=b'{"prompt": "x"}',
+        capture_output=True,
+        timeout=PATIENCE_S,
+        check=False,
+    )
+
+    assert (done.returncode, done.stdout) == (0, b"")
 
 
 @pytest.mark.parametrize("event", [b"", b"{", b"[]", b"\xff", {"prompt": 7}, {"session_id": "s", "prompt": "x"}])

@@ -83,6 +83,25 @@ def test_what_others_put_behind_it_and_their_comments_stay() -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        ('{"a": 1 /* x, y */, "lamina": 2}', '{"a": 1 /* x, y */}'),
+        ('{"a": 1, /* x, y */ "lamina": 2}', '{"a": 1 /* x, y */}'),
+        ('{"a": "x, y" // x, y\n, "lamina": 2, "b": 3}', '{"a": "x, y" // x, y\n, "b": 3}'),
+        ('{"lamina": 2 /* x, y */, "b": 3}', '{ /* x, y */"b": 3}'),
+        ('{"lamina": 2 // x, y\n, "b": 3}', '{ // x, y\n"b": 3}'),
+        ('{"lamina": 2,}', "{}"),
+        ('{"lamina": 2 /* x, y */,}', "{ /* x, y */}"),
+    ],
+)
+def test_the_comma_that_goes_is_no_comma_of_a_comment(text: str, left: str) -> None:
+    cut = without_member(text, ("lamina",))
+
+    assert parsed(cut) == {name: value for name, value in parsed(text).items() if name != "lamina"}
+    assert cut.replace(" ", "") == left.replace(" ", "")
+
+
+@pytest.mark.parametrize(
     "text", ["[]", "7", '{"a": ', '{"a": 1} {', '{"mcpServers": []}', '{"mcpServers": "x"}', "{'a': 1}"]
 )
 def test_what_is_no_object_is_refused(text: str) -> None:
