@@ -143,6 +143,8 @@ class _Operations:
         writes = {self._key(op.namespace, op.key): op for op in ops if isinstance(op, PutOp)}
         puts = [self._document(op) for op in writes.values() if op.value is not None]
         results = [None if isinstance(op, PutOp) else await self._read(op) for op in ops]
+        for op in [op for op in writes.values() if op.value is not None]:
+            await self._end_expired(op)
         for start in range(0, len(puts), DOCUMENTS_AT_ONCE):
             answer = await _answer(self._client.add_documents(puts[start : start + DOCUMENTS_AT_ONCE]))
             for place, result in enumerate(answer["results"], start):
@@ -158,6 +160,12 @@ class _Operations:
         now = self._now()
         expired = [document async for document in self._listed(()) if _has_expired(document["metadata"], now)]
         return sum([await self._delete(document["id"], document["version"]) for document in expired])
+
+    async def _end_expired(self, op: PutOp) -> None:
+        """Delete the expired item in whose place one is put, so that the new one has a beginning of its own."""
+        for document in await self._keyed(op.namespace, op.key):
+            if _has_expired(document["metadata"], self._now()):
+                await self._delete(document["id"], document["version"])
 
     async def _read(self, op: GetOp | SearchOp | ListNamespacesOp) -> Result:
         match op:
