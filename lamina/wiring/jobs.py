@@ -35,7 +35,9 @@ from lamina.policies.retention.summary_periods import SummaryPolicy
 from lamina.settings.loading import Settings
 from lamina.stores.postgres.connection import Pool
 from lamina.stores.postgres.events import end_events
+from lamina.stores.postgres.feedback import end_feedback
 from lamina.stores.postgres.generations import active_generation, begin_building
+from lamina.stores.postgres.operations import end_operations
 from lamina.stores.postgres.retention import (
     count_empty_places,
     count_ended_grants,
@@ -60,6 +62,8 @@ from lamina.wiring.stores import (
 )
 
 NO_GENERATION = 0  # Rows of every generation expire.
+OPERATIONS_KEPT = timedelta(days=30)
+"""Least time after the end of an operation; as long as its undo has something to bring back."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,6 +234,8 @@ def _upkeep(settings: Settings, pool: Pool, tools: Tools) -> CacheExpiryJob:  # 
         await end_events(pool, tenant, cutoff=now - events_kept)
         await WebhookTable(pool).end_letters(tenant)
         await end_trash(pool, tenant, cutoff=now - trash_kept)
+        await end_feedback(pool, tenant)
+        await end_operations(pool, tenant, cutoff=now - max(OPERATIONS_KEPT, trash_kept))
         return {
             **await tables.purge_expired(now, tenant),
             "grants": await end_grants(pool, tenant, cutoff=now - kept),

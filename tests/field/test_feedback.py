@@ -17,7 +17,7 @@ from lamina.policies.retention.decay import note_weight
 from lamina.stores.postgres.keys import store_key
 from lamina.wiring.stores import utc_now
 from tests.support.application import Application
-from tests.support.jobs import run_job
+from tests.support.jobs import in_days, run_job
 
 
 def hit(score: float, *votes: int) -> FusedHit:
@@ -237,3 +237,38 @@ async def test_several_searches_have_an_answer_or_an_error_each_as_one_alone(app
 @pytest.mark.parametrize("searches", [[], ["x"] * 17])
 async def test_no_search_and_too_many_are_refused(application: Application, searches: list[str]) -> None:
     assert (await application.client().post("/v1/search/batch", json={"searches": searches})).status_code == 422
+
+
+async def test_votes_end_with_their_memories_and_operations_a_month_after_their_end(application: Application) -> None:
+    client = application.client()
+    said = {"session": "s", "messages": [{"content": f"The tide turns at {number}"} for number in range(2)]}
+    turn = await client.post("/v1/turns", json=said)
+    gone, trashed = (message["id"] for message in turn.json()["messages"])
+    assert (await client.post("/v1/documents", json={"key": "log", "content": "The keel was painted red"})).is_success
+    [passage] = await rows_of(application, "SELECT id FROM passages WHERE tenant = %s")
+    [document] = await rows_of(application, "SELECT id FROM documents WHERE tenant = %s")
+    note = (await client.post("/v1/notes", json={"content": "The mast is new"})).json()["id"]
+    for id_ in (gone, trashed, note, passage):
+        assert (await client.put(f"/v1/memories/{id_}/feedback", json={"vote": "useful"})).is_success
+    await client.post("/v1/notes/bulk", json={"everything": True, "add_tags": ["boat"]})
+    for path in (f"messages/{gone}", f"messages/{trashed}", f"documents/{document}"):
+        assert (await client.delete(f"/v1/{path}")).is_success
+    async with application.pool.connection() as connection:
+        await connection.execute("DELETE FROM trash WHERE id = %s", [gone])
+
+    await run_job(application, "caches")
+    soon = await rows_of(application, "SELECT memory_id AS id FROM votes WHERE tenant = %s")
+    kept = await rows_of(application, "SELECT id FROM operations WHERE tenant = %s")
+    await run_job(application, "caches", in_days(40))
+
+    assert set(soon) == {trashed, note, passage}
+    assert len(kept) == 1
+    assert await rows_of(application, "SELECT memory_id AS id FROM votes WHERE tenant = %s") == [note]
+    assert await rows_of(application, "SELECT memory_id AS id FROM feedback WHERE tenant = %s") == [note]
+    assert await rows_of(application, "SELECT id FROM operations WHERE tenant = %s") == []
+
+
+async def rows_of(application: Application, statement: str) -> list[str]:
+    async with application.pool.connection() as connection:
+        cursor = await connection.execute(statement.encode(), [application.tenant])
+        return [str(row["id"]) async for row in cursor]

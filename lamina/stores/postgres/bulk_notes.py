@@ -1,8 +1,12 @@
 """Notes that match a filter, counted, read and moved in pages."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
+from typing import Any
 from uuid import UUID
+
+import psycopg
+from tenacity import AsyncRetrying, retry_if_exception_type, stop_after_attempt
 
 from lamina.core.memories import StoredNote
 from lamina.core.queries import Filters
@@ -14,6 +18,7 @@ from lamina.stores.postgres.notes import COLUMNS
 from lamina.stores.postgres.queries import load_queries
 
 QUERIES = load_queries("bulk_notes.sql")
+TRIES = 3
 
 
 async def count_selected(pool: Pool, scope: Scope, filters: Filters) -> int:
@@ -47,7 +52,16 @@ async def lock_selected(
 async def move_notes(connection: Connection, ids: Sequence[UUID], target: Scope) -> list[UUID]:
     """Move locked notes to a namespace, but for those whose text their user has there; return those that moved."""
     place = {"tenant": target.tenant, "workspace": target.workspace, "namespace": target.namespace}
-    cursor = await connection.execute(QUERIES["move_notes"], {**place, "ids": list(ids)})
-    moved = [row["id"] async for row in cursor]
+    parameters = {**place, "ids": list(ids)}
+    # The same text may be written there while they move; the next try sees it.
+    is_equal = retry_if_exception_type(psycopg.errors.UniqueViolation)
+    retrying = AsyncRetrying(retry=is_equal, stop=stop_after_attempt(TRIES), reraise=True)
+    moved: list[UUID] = await retrying(_move_rows, connection, parameters)
     await connection.execute(QUERIES["move_note_chunks"], {**place, "ids": moved})
     return moved
+
+
+async def _move_rows(connection: Connection, parameters: Mapping[str, Any]) -> list[UUID]:
+    async with connection.transaction():
+        cursor = await connection.execute(QUERIES["move_notes"], parameters)
+        return [row["id"] async for row in cursor]

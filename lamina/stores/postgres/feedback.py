@@ -62,6 +62,12 @@ async def erase_feedback(connection: Connection, tenant: str, ids: Sequence[UUID
     await connection.execute(QUERIES["erase_feedback"], {"tenant": tenant, "ids": list(ids)})
 
 
+async def end_feedback(pool: Pool, tenant: str) -> int:
+    """Delete the votes and pins on a tenant's memories that are gone for good; count the memories."""
+    async with connect(pool) as connection:
+        return (await connection.execute(QUERIES["end_feedback"], {"tenant": tenant})).rowcount
+
+
 class FeedbackTable:
     """Reads feedback.
 

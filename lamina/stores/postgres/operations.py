@@ -62,6 +62,12 @@ async def erase_user_operations(pool: Pool, tenant: str, user: str) -> int:
         return cursor.rowcount
 
 
+async def end_operations(pool: Pool, tenant: str, *, cutoff: datetime) -> int:
+    """Delete a tenant's operations that ended before the cutoff; count them."""
+    async with connect(pool) as connection:
+        return (await connection.execute(QUERIES["end_operations"], {"tenant": tenant, "cutoff": cutoff})).rowcount
+
+
 class OperationTable:
     """Reads operations.
 

@@ -62,3 +62,6 @@ WHERE id = %(id)s AND state = 'running'
 
 -- name: erase_user_operations
 DELETE FROM operations WHERE tenant = %(tenant)s AND user_id = %(user_id)s
+
+-- name: end_operations
+DELETE FROM operations WHERE tenant = %(tenant)s AND state <> 'running' AND completed_at <= %(cutoff)s
