@@ -43,7 +43,7 @@ from lamina.ingest.memory_linking import LinkDraft, MemoryLinker, MemoryText, Pr
 from lamina.ingest.write_once import write_once
 from lamina.stores.postgres.agent_turns import insert_turn
 from lamina.stores.postgres.connection import Connection, Pool, in_transaction
-from lamina.stores.postgres.epochs import bump_epoch, end_responses_to_user
+from lamina.stores.postgres.epochs import bump_epoch
 from lamina.stores.postgres.events import record_event, record_events
 from lamina.stores.postgres.idempotency import Once
 from lamina.stores.postgres.messages import AppendedMessage, PreparedMessage, append_messages, delete_message
@@ -618,11 +618,9 @@ def _note_events(scope: Scope, notes: Sequence[NoteResult], back: Collection[UUI
 
 
 async def _announce(connection: Connection, scope: Scope, profile: Profile, write: ProfileWrite) -> None:
-    """Record the change of a profile, and end the responses to the user where it holds in every workspace."""
+    """Record the change of a profile."""
     if not _is_changed(profile):
         return
-    if write.is_tenant_wide and scope.user is not None:
-        await end_responses_to_user(connection, scope.tenant, scope.user)
     event = Event.of(scope, EventKind.PROFILE_CHANGED, version=profile.version)
     await record_event(connection, replace(event, workspace=None, namespace=None) if write.is_tenant_wide else event)
 

@@ -345,6 +345,45 @@ async def test_a_patched_profile_ends_responses_if_it_changes_something(applicat
     assert (await look_up(client))["state"] == "miss"
 
 
+@pytest.mark.parametrize("has_others", [False, True])
+@pytest.mark.parametrize("has_profile", [False, True])
+async def test_a_response_from_an_older_profile_of_the_tenant_is_not_stored(
+    application: Application, *, has_others: bool, has_profile: bool
+) -> None:
+    client, user = application.client(), {"user": "eve"}
+    asked = {**ASKED, **user}
+    if has_profile:
+        await client.patch("/v1/users/profile", json={**user, "patch": {"likes": "herons"}})
+    if has_others:
+        await client.post("/v1/responses", json={**asked, "query": "who are you", "response": "a guide"})
+    looked = (await client.post("/v1/responses/lookup", json=asked)).json()
+
+    changed = await client.patch("/v1/users/profile", json={**user, "patch": {"likes": "egrets"}})
+    assert changed.is_success, changed.text
+    stored = await client.post("/v1/responses", json={**asked, "response": "herons", "epoch": looked["epoch"]})
+
+    assert looked["state"] == "miss"
+    assert stored.json()["id"] is None, stored.text
+    assert (await client.post("/v1/responses/lookup", json=asked)).json()["state"] == "miss"
+
+
+async def test_a_change_of_the_tenants_profile_ends_the_responses_to_its_user_alone(application: Application) -> None:
+    client = application.client()
+    for name in ("eve", "tom"):
+        await client.post("/v1/responses", json={**ASKED, "user": name, "response": f"for {name}"})
+
+    async def state(name: str, query: str) -> str:
+        sent = {**ASKED, "user": name, "query": query}
+        return str((await client.post("/v1/responses/lookup", json=sent)).json()["state"])
+
+    before = [await state(name, query) for name in ("eve", "tom") for query in ASKED_TWICE]
+    await client.patch("/v1/users/profile", json={"user": "eve", "patch": {"likes": "egrets"}})
+    after = [await state(name, query) for name in ("eve", "tom") for query in ASKED_TWICE]
+
+    assert before == ["hit"] * 4
+    assert after == ["miss", "miss", "hit", "hit"]
+
+
 async def test_what_teaches_nothing_ends_nothing(application: Application) -> None:
     client = application.client()
     note, agent = {"content": "a heron"}, {"agent": "ann"}

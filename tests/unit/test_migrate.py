@@ -68,12 +68,16 @@ def test_no_migration_reads_a_whole_table_under_the_lock_that_changes_it() -> No
         assert not changed or "VALIDATE" not in migration.text, migration.name
 
 
+# Written by the work on operations, which begins again after a deadlock.
+OF_OPERATIONS = {"operations", "trash"}
+
+
 def test_no_migration_since_0042_locks_two_tables_that_are_written() -> None:
     late = [migration for migration in migrations() if migration.version >= 42]
     for migration in late:
         created = set(re.findall(r"CREATE TABLE (\w+)", migration.text))
         changed = re.findall(r"ALTER TABLE (\w+)|CREATE (?:UNIQUE )?INDEX \w+\s+ON (\w+)", migration.text)
-        locked = {altered or indexed for altered, indexed in changed} - created
+        locked = {altered or indexed for altered, indexed in changed} - created - OF_OPERATIONS
         assert len(locked) <= 1, f"{migration.name}: turns may hold one of {locked} and wait for another"
 
 

@@ -200,6 +200,7 @@ class AgentState:
         prompt_version: Of the agent's system prompt; ``None`` if no caller named one.
         lookups: Recent lookups of the agent.
         hits: Those of them that a response answered.
+        user_writes: A number that grows with each change of the user's profile in the whole tenant.
     """
 
     agent_epoch: int
@@ -208,13 +209,14 @@ class AgentState:
     prompt_version: str | None = None
     lookups: int = 0
     hits: int = 0
+    user_writes: int = 0
 
     def token(self, *, by_workspace: bool) -> int:
         """Return a number above 0 that changes with everything that ends the agent's responses.
 
-        Both summands only ever grow, so their sum stays the same only if both do.
+        The summands only ever grow, so their sum stays the same only if all do.
         """
-        return self.agent_epoch + (self.workspace_writes if by_workspace else self.workspace_epoch)
+        return self.agent_epoch + self.user_writes + (self.workspace_writes if by_workspace else self.workspace_epoch)
 
 
 def token_at(moment: datetime) -> int:

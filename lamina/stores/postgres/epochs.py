@@ -57,11 +57,6 @@ async def end_responses(connection: Connection, tenant: str, workspace: str, age
     await connection.execute(QUERIES["end_responses"], parameters)
 
 
-async def end_responses_to_user(connection: Connection, tenant: str, user: str) -> None:
-    """Make the responses to a user stale, in all workspaces."""
-    await connection.execute(QUERIES["end_responses_to_user"], {"tenant": tenant, "user_id": user})
-
-
 async def raise_epochs(pool: Pool, tenant: str, workspace: str | None) -> None:
     """Raise the epochs of a workspace, or of all that a tenant has, so that no cached answer is used again.
 

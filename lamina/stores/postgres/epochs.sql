@@ -30,15 +30,6 @@ SET epoch = r.epoch + (r.agent = coalesce(%(agent_id)s::text, ''))::int, writes 
 FROM locked
 WHERE (r.tenant, r.workspace, r.agent) = (locked.tenant, locked.workspace, locked.agent)
 
--- name: end_responses_to_user
--- A change of what holds for a user in all workspaces. No agent has this epoch, so that they are over; rows of agents
--- are not locked, since two users' turns in two workspaces would wait for each other. Locked by id, as by those who
--- count hits.
-WITH locked AS (
-    SELECT id FROM responses WHERE tenant = %(tenant)s AND user_id = %(user_id)s ORDER BY id FOR UPDATE
-)
-UPDATE responses r SET agent_epoch = -1 FROM locked WHERE r.id = locked.id
-
 -- name: lock_lesson
 -- Shared among teaching writes until the end of the transaction; the first response of an agent takes it alone.
 SELECT pg_advisory_xact_lock_shared(hashtextextended(%(tenant)s, hashtextextended(%(workspace)s, 1)))

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -188,10 +188,12 @@ class Responses:
         return await in_transaction(self._pool, lambda connection: self._put(connection, new, now))
 
     async def _put(self, connection: Connection, new: NewResponse, now: datetime) -> PutOutcome:
+        # Before anything else: a response is not stored under a state that is later than what it was made from.
+        user_profile, user_writes = await _read_user_profile(connection, new.question)
         is_first = new.token is not None and new.token < 0
         lessons = await _lock_lessons(connection, new.question) if is_first else Lessons()
         claimed = await _lock_agent(connection, new.question, now)
-        agent_state = claimed.agent_state
+        agent_state = replace(claimed.agent_state, user_writes=user_writes)
         if not is_current(new.token, agent_state, lessons, by_workspace=self._policy.by_workspace):
             return PutOutcome(refusal=PutRefusal.CHANGED)
         agent_epoch = await _with_prompt(connection, new.question, agent_state)
@@ -207,6 +209,7 @@ class Responses:
             "workspace_writes": agent_state.workspace_writes,
             "size_bytes": new.size_bytes,
             "is_verified": new.is_verified,
+            "user_profile": user_profile,
             "expires_at": now + timedelta(seconds=ttl_s),
         }
         await connection.execute(QUERIES["insert_response"], row)
@@ -362,9 +365,17 @@ async def _lock_lessons(connection: Connection, question: ModelQuestion) -> Less
 
 
 async def _read_lessons(connection: Connection, question: ModelQuestion) -> Lessons:
-    row = await (await connection.execute(QUERIES["read_lessons"], _place(question))).fetchone()
+    parameters = _place(question) | {"user_id": question.scope.user}
+    row = await (await connection.execute(QUERIES["read_lessons"], parameters)).fetchone()
     assert row is not None  # noqa: S101 - an aggregate is one row
     return Lessons(row["last_at"], int(row["total"]))
+
+
+async def _read_user_profile(connection: Connection, question: ModelQuestion) -> tuple[str | None, int]:
+    """Return the state of the user's profile in the whole tenant, as a text and as a number; 0 without one."""
+    parameters = {"tenant": question.scope.tenant, "user_id": question.scope.user}
+    row = await (await connection.execute(QUERIES["read_user_profile_state"], parameters)).fetchone()
+    return (None, 0) if row is None else (row["user_profile"], row["user_writes"])
 
 
 async def _lock_agent(connection: Connection, question: ModelQuestion, now: datetime) -> _LockedAgent:
@@ -397,7 +408,7 @@ def _place(question: ModelQuestion) -> dict[str, Any]:
 
 def _agent_state(row: DictRow) -> AgentState:
     names = ("agent_epoch", "workspace_epoch", "workspace_writes", "prompt_version", "lookups", "hits")
-    return AgentState(**{name: row[name] for name in names})
+    return AgentState(**{name: row[name] for name in names}, user_writes=row.get("user_writes", 0))
 
 
 def _candidate(row: DictRow, *, similarity: float, is_exact: bool = False) -> ResponseCandidate:

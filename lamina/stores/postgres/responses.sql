@@ -2,6 +2,7 @@
 -- The state of an agent, and its current response to exactly this request, if there is one.
 SELECT a.epoch AS agent_epoch, w.epoch AS workspace_epoch, w.writes AS workspace_writes,
        a.prompt_version, a.lookups, a.hits,
+       coalesce(beneath.version + (extract(epoch FROM beneath.updated_at) * 1000000)::bigint, 0) AS user_writes,
        r.id, r.query, r.created_at, r.expires_at, r.is_verified,
        r.id IS NOT NULL OR EXISTS (
            SELECT FROM responses o
@@ -11,10 +12,13 @@ SELECT a.epoch AS agent_epoch, w.epoch AS workspace_epoch, w.writes AS workspace
        ) AS has_any
 FROM response_agents a
 JOIN response_agents w ON w.tenant = a.tenant AND w.workspace = a.workspace AND w.agent = ''
+LEFT JOIN profiles beneath
+    ON (beneath.tenant, beneath.workspace, beneath.namespace, beneath.user_id) = (%(tenant)s, '', '', %(user_id)s)
 LEFT JOIN responses r
     ON r.digest = %(digest)s AND r.tenant = a.tenant AND r.workspace = a.workspace AND r.agent = a.agent
    AND r.agent_epoch = a.epoch AND r.expires_at > %(cutoff)s
    AND CASE WHEN %(by_workspace)s THEN r.workspace_writes = w.writes ELSE r.workspace_epoch = w.epoch END
+   AND r.user_profile IS NOT DISTINCT FROM beneath.version || ' ' || extract(epoch FROM beneath.updated_at)
 WHERE a.tenant = %(tenant)s AND a.workspace = %(workspace)s AND a.agent = %(agent)s
 
 -- name: find_near_responses
@@ -24,7 +28,10 @@ SELECT r.id, r.query, r.created_at, r.expires_at, r.is_verified, 1 - (r.embeddin
 FROM responses r
 JOIN response_agents a ON a.tenant = r.tenant AND a.workspace = r.workspace AND a.agent = r.agent
 JOIN response_agents w ON w.tenant = r.tenant AND w.workspace = r.workspace AND w.agent = ''
+LEFT JOIN profiles beneath
+    ON (beneath.tenant, beneath.workspace, beneath.namespace, beneath.user_id) = (%(tenant)s, '', '', %(user_id)s)
 WHERE r.tenant = %(tenant)s AND r.workspace = %(workspace)s AND r.agent = %(agent)s
+  AND r.user_profile IS NOT DISTINCT FROM beneath.version || ' ' || extract(epoch FROM beneath.updated_at)
   AND r.circumstances = %(circumstances)s AND r.generation = %(generation)s
   AND r.agent_epoch = a.epoch AND r.expires_at > %(cutoff)s
   AND CASE WHEN %(by_workspace)s THEN r.workspace_writes = w.writes ELSE r.workspace_epoch = w.epoch END
@@ -54,10 +61,16 @@ LIMIT %(limit)s
 -- name: insert_response
 INSERT INTO responses (id, tenant, workspace, namespace, agent, user_id, circumstances, digest, query, response,
                        generation, embedding, agent_epoch, workspace_epoch, workspace_writes, size_bytes,
-                       created_at, expires_at, last_used_at, is_verified)
+                       created_at, expires_at, last_used_at, is_verified, user_profile)
 VALUES (%(id)s, %(tenant)s, %(workspace)s, %(namespace)s, %(agent)s, %(user_id)s, %(circumstances)s, %(digest)s,
         %(query)s, %(response)s, %(generation)s, %(embedding)s, %(agent_epoch)s, %(workspace_epoch)s,
-        %(workspace_writes)s, %(size_bytes)s, %(now)s, %(expires_at)s, %(now)s, %(is_verified)s)
+        %(workspace_writes)s, %(size_bytes)s, %(now)s, %(expires_at)s, %(now)s, %(is_verified)s, %(user_profile)s)
+
+-- name: read_user_profile_state
+-- Of the profile of the user in the whole tenant, as a text for responses and as a number that grows with each change.
+SELECT version || ' ' || extract(epoch FROM updated_at) AS user_profile,
+       version + (extract(epoch FROM updated_at) * 1000000)::bigint AS user_writes
+FROM profiles WHERE (tenant, workspace, namespace, user_id) = (%(tenant)s, '', '', %(user_id)s)
 
 -- name: list_responses
 -- Responses of a workspace without this request's own, the least recently used first.
@@ -197,9 +210,14 @@ FROM (
 SELECT pg_advisory_xact_lock(hashtextextended(%(tenant)s, hashtextextended(%(workspace)s, 1)))
 
 -- name: read_lessons
--- The times of a namespace only grow, so that their sum tells every change that was committed.
-SELECT max(taught_at) AS last_at, coalesce(sum((extract(epoch FROM taught_at) * 1000000)::bigint), 0) AS total
-FROM epochs WHERE tenant = %(tenant)s AND workspace = %(workspace)s
+-- The times of a namespace and of the user's profile in the whole tenant only grow, so that their sum tells every change that was committed.
+SELECT max(taught_at) AS last_at, coalesce(sum((extract(epoch FROM taught_at) * 1000000)::bigint + version), 0) AS total
+FROM (
+    SELECT taught_at, 0 AS version FROM epochs WHERE tenant = %(tenant)s AND workspace = %(workspace)s
+    UNION ALL
+    SELECT updated_at, version FROM profiles
+    WHERE (tenant, workspace, namespace, user_id) = (%(tenant)s, '', '', %(user_id)s)
+) taught
 
 -- name: lock_response_agents
 -- Inserts or locks the rows of the workspace and of the agent, in this order.

@@ -833,7 +833,8 @@ CREATE TABLE public.responses (
     expires_at timestamp with time zone NOT NULL,
     last_used_at timestamp with time zone NOT NULL,
     lease_until timestamp with time zone,
-    is_verified boolean
+    is_verified boolean,
+    user_profile text
 );
 ALTER TABLE ONLY public.responses ALTER COLUMN embedding SET STORAGE PLAIN;
 CREATE TABLE public.schema_migrations (
