@@ -115,7 +115,7 @@ async def _answer(
             return ""
         question = event.get("prompt") or _of_folder(event)
         filters = {"not": {"session": {"eq": session}}}
-        found = await api.context(str(question)[-MOST_TEXT_CHARS:], filters=filters)
+        found = await api.context(_sound(str(question)[-MOST_TEXT_CHARS:]), filters=filters)
     return (
         printed(form, found["text"], str(event.get("hook_event_name") or "UserPromptSubmit")) if found["text"] else ""
     )
@@ -148,7 +148,12 @@ def turn_of(event: Mapping[str, Any]) -> Iterator[dict[str, str]]:
     for role, text, id_ in said[asked:]:
         if role in {"user", "assistant"} and isinstance(text, str) and text.strip():
             unique = str(id_ or hashlib.sha256(f"{turn}\0{text}".encode("utf-8", "replace")).hexdigest())
-            yield {"role": str(role), "content": text[:MOST_TEXT_CHARS], "ref": f"hook-{unique}"[:200]}
+            yield {"role": str(role), "content": _sound(text[:MOST_TEXT_CHARS]), "ref": f"hook-{unique}"[:200]}
+
+
+def _sound(text: str) -> str:
+    """Return a text without halves of characters, which JavaScript leaves where it cuts one, and no service takes."""
+    return text.encode("utf-8", "replace").decode()
 
 
 def _transcript(path: Path) -> Iterator[tuple[str | None, str, str | None]]:

@@ -333,6 +333,12 @@ def test_the_summary_of_a_compaction_is_no_prompt(tmp_path: Path) -> None:
     assert said == ["The Marlin gets berth seven.", "Ok."]
 
 
+def test_half_a_character_is_recorded_as_a_question_mark() -> None:
+    said = list(turn_of(json.loads('{"messages": [{"role": "user", "content": "berth \\ud83d"}]}')))
+
+    assert [item["content"] for item in said] == ["berth ?"]
+
+
 @pytest.fixture
 async def service(application: Application) -> AsyncIterator[str]:
     async with uvicorn_of(application.api, application.services.settings.serve.front_door) as port:
