@@ -273,7 +273,7 @@ def test_files_of_others_stay_when_entries_are_taken_back(home: Path) -> None:
 def test_a_linked_file_is_taken_back_to_the_byte(home: Path) -> None:
     real = home / "dotfiles/claude.json"
     real.parent.mkdir()
-    real.write_text('{"mcpServers":   {}}')
+    real.write_text("{}")
     (home / ".claude.json").symlink_to(real)
     before = files(home)
 
