@@ -50,11 +50,44 @@ _FIGURE = r"[$€£¥+#]? ?\d[\d.,:/-]*+(?: ?(?:%|[$€£¥]|\p{L}[\p{L}.]{0,11}
 _END = (
     r"(?=\s*+(?:[.!,;:()…。！，、]|$|(?:now|any ?more|instead|these days|nowadays|and|but|since|because|not|rather|"
     r"again|jetzt|nun|und|aber|weil|seit|statt|nicht|ahora|y|pero|desde|porque|en vez|en lugar|maintenant|désormais|"
-    r"et|mais|depuis|au lieu|car)\b))"
+    r"et|mais|depuis|au lieu|car(?= \p{L})(?! (?:now|and|but|these)\b))\b))"
 )
 _WORDS = r"[\p{L}\p{M}\p{N}'’+#&/.-]{1,40}(?: [\p{L}\p{M}\p{N}'’+#&/-]{1,40}){0,4}?"
 _EAST = r"[\p{Han}\p{Katakana}ーA-Za-z0-9０-９・.:&+ -]{1,24}"
 _KINDS = {"name": _NAMED, "words": _WORDS + _END, "figure": _FIGURE, "east": _EAST, "short": _EAST + "?"}
+# "I'm 2.5 hours away", "I'm 5 and a half minutes late": a number that goes on is no age.
+_AGE_END = (
+    r"(?=\s*+(?:[!;)…]|\.(?!\d)|,(?=\s*\S)(?![^.!?;]*\d)|$|(?:now|jetzt|nun|ahora|ya|maintenant)\b|"
+    r"(?:and|but|und|aber|y|pero|et|mais) (?!(?:an? |half|ein|halb|drei|medi[oa]|demi|une? |counting)|\d)))"
+)
+_WEIGHT = (
+    r"(?P<v>\d{1,3}(?:[.,]\d{1,2})?+(?: ?(?:kg|kgs|kilos?|kilogram(?:s|m|mes|os)?|kilogrammes?|pounds?|lbs?|stone|pfund|"
+    r"libras|livres)\b(?: \d{1,2} ?(?:pounds?|lbs?))?|(?=\s*+(?:[!;]|[.,](?!\d)|$|(?:now|jetzt|ahora)\b))))"
+)
+# A vehicle is named, or is one of these; whoever drives a hard bargain drives none.
+_VEHICLE = (
+    r"(?=(?!(?:with|for|to|in|at|from|on|of|by)\b)(?:[\p{L}\d-]+ (?!(?:with|for|to|in|at|from|on|of|by|con|para|avec|pour)\b))"
+    r"{0,2}(?:(?-i:\p{Lu})|(?:car|truck|lorry|van|minivan|bus|taxi|cab|tram|train|motorcycle|motorbike|bike|scooter|moped|tractor|"
+    r"pickup|suv|ev|hybrid|jeep|convertible|wagon|sedan|hatchback|coupe|forklift|coche|carro|auto|camión|camioneta|moto|"
+    r"furgoneta|autobús|tractor|voiture|camion|camionnette|vélo|tracteur|fourgon)\b))"
+)
+_FIELD = (
+    r"(?:(?-i:\p{Lu})|(?:[\p{L}-]+ ){0,2}(?:\p{L}+(?:ology|onomy|nomics|matics|istry|sophy|ography|ometry|ecture|logie|nomie|"
+    r"graphie|sophie|logía|nomía|grafía|sofía|tique|ística)|"
+    r"physics|physique|maths?|mathématiques|statistics|engineering|nursing|teaching|medicine|médecine|medicina|law|droit|"
+    r"derecho|history|histoire|historia|arts?|artes?|music|musique|música|dance|design|drama|literature|littérature|"
+    r"literatura|linguistics|education|business|finance|accounting|marketing|management|journalism|periodismo|pharmacy|"
+    r"pharmacie|farmacia|chimie|química|física|politics|ethics|sciences?|theology|economía|informática|informatique|"
+    r"ingeniería|enfermería|lettres|commerce|gestion|cinéma|arquitectura|matemáticas)\b)"
+)
+# Of an occupation that somebody took up: "I became angry" and "I became a fan" name none.
+_OCCUPATION = (
+    r"(?=(?!(?:[\p{L}-]+ )?(?:better|bigger|\p{L}*father|\p{L}*mother|\p{L}*brother|\p{L}*sister|member|user|customer|"
+    r"subscriber|believer|lover|loner|smoker|drinker|hater|prisoner|follower|owner|\p{L}*owner|monster|number|matter|factor|"
+    r"protestant|christian|vegetarian|comedian at heart)\b)(?:[\p{L}-]+ ){0,3}?(?:\p{L}{2,}(?:er|or|ist|ician|rian|eer|tant|man|"
+    r"woman)|chef|nurse|coach|cook|head|lead|chief|pilot|judge|architect|analyst|vet|clerk|monk|guide|partner|C[A-Z]O|VP)"
+    r"(?: (?:of|for|at|in) |\s*+[.!,;]|$| (?:and|but|now|last|this|in|two|\d)))"
+)
 _PLACE_HOLDER = regex.compile(r"<(old )?(name|words|figure|east|short)>")
 
 
@@ -76,31 +109,46 @@ def _rules(table: str, **parts: str) -> tuple[_Rule, ...]:
 
 _ENGLISH = _rules(
     r"""
-    works_as || || i(?:'m| am)?{now} work(?:ing)? as (?:an? |the )?<words>
+    works_as || || i(?:'m| am)?{now} work(?:ing)? as (?:an? (?!(?:team|rule|result|matter|means|whole|group|couple|pair)\b)|(?:the )?(?=(?:\p{L}+ )?(?:head|lead|chief|director|manager|deputy|assistant|editor)\b)|(?=(?-i:\p{Lu}{2,5})\b))<words>
     works_as || || i(?:'m| am){now} an? <words> by (?:profession|trade|training)
-    works_as || || i(?:'ve| have)?{now} (?:became|become|was promoted to|got promoted to) (?:an? |the )?<words>
-    drives || || i{now} drive an? <words>
-    studies || || i(?:'m| am)?{now} (?:study|studying|majoring in|major in) (?!at |in |for |hard|here|a lot)<words>
-    has_age || || i(?:'m| am){now} (?P<v>\d{1,3})(?: years old)?(?=\s*(?:[.!,;]|$|now\b|and\b))
-    has_age || || i(?:'ve| have)?{now} turned (?P<v>\d{1,3})\b
-    has_weight || || i{now} weigh <figure>
+    works_as || || i(?:'ve| have)?{now} (?:(?:became|become) (?:an? |the |(?=head of |team lead|chief |(?-i:C[A-Z]O)\b)){occupation}|(?:was|got) promoted to (?:an? |the )?)<words>
+    drives || || i{now} drive an? {vehicle}<words>
+    studies || || i(?:'m| am)?{now} (?:study|studying|majoring in|major in) (?={field})<words>
+    has_age || || i(?:'m| am){now} (?P<v>\d{1,3})(?: years old)?{age_end}
+    has_age || || i(?:'ve| have)?{now} turned (?P<v>\d{1,3})(?:{age_end}|(?= (?:today|yesterday|recently|last|this|on|in|a (?:week|month|day|year)|years old)\b))
+    has_weight || || i{now} weigh {weight}
     follows_diet || || i(?:'m| am|'ve become|'ve gone| have become| became| went| eat){now} (?:an? )?(?P<v>{diets})\b
     supports || || i{now} (?:support|root for) (?:the )?<name>
-    prefers || prefers_no_longer || i{now} prefer (?P<v>[\p{L}\p{N} '’-]{1,40}?) (?:over|to|rather than|instead of) (?P<old>[\p{L}\p{N}'’-]{1,25}){end}
+    prefers || prefers_no_longer || i{now} prefer (?P<v>(?!to )[\p{L}\p{N} '’-]{1,40}?) (?:over|(?<!\p{L}ing )to|(?<=\p{L}ing )to(?= \p{L}+ing\b)|rather than|instead of) (?P<old>[\p{L}\p{N}'’-]{1,25}){end}
     uses || stopped_using || i(?:'ve| have)?{now} (?:switched|migrated|changed)(?: over)? from <old name> (?:over |back )?to <name>
     || || my{new} (?P<own>{noun})(?: is| was| has been|'s|'ve been)?(?: just| recently| now)? (?:changed|moved|switched|updated|upgraded|set|renamed|raised|lowered|postponed|brought forward|rescheduled|went up|went down|rose|dropped|fell|grew)(?: from [^,.;]{1,30}?)? to (?:<figure>|<words>)
     || || i(?:'ve| have)?{now} (?:changed|moved|switched|updated|set|renamed) my{new} (?P<own>{noun})(?: from [^,.;]{1,30}?)? to <words>
     || || my{new} (?P<own>{noun})(?: is| are|'s|'re){now}(?: called| named| at| on)? (?:<figure>|<name>){end}
     || || my{new} (?P<own>{attribute})(?: is| are|'s|'re){now} (?!not |no |the |to |that |when |what |how |so |too |very |a bit )(?:an? )?<words>
+    || || my{new} (?P<own>{occupation_or_means})(?: is| are|'s|'re){now} (?!not |no |the |to |that |when |what |how |so |too |very |a |\p{L}+ing\b|\p{L}{3,}ed\b|{judged}\b)(?:an )?<words>
+    || || my{new} (?P<own>job|job title|title|profession|occupation|role)(?: is| are|'s|'re){now} a {occupation}<words>
     """,
     now=r"(?: (?:now|currently|just|recently|also|still|actually|mostly|really|usually|always|only|already))*+",
     new=r"(?: (?:new|current|actual|own|latest|present))?+",
     noun=r"[\p{L}-]{2,20}(?: [\p{L}-]{2,20}){0,2}?",
     attribute=(
         r"(?:(?:favou?rite|preferred|default|mother|native|go-to) [\p{L}-]{2,20}(?: [\p{L}-]{2,20})?"
-        r"|(?:job|job title|title|profession|occupation|role|diet|status|marital status|hair colou?r|eye colou?r|budget"
-        r"|gender|religion|nationality|major|blood type|shoe size|size|commute|tech stack|stack|operating system)(?! \p{L}+ (?:is|'s)))"
+        r"|(?:status|marital status|hair colou?r|eye colou?r"
+        r"|gender|religion|nationality|major|blood type|shoe size|size)(?! \p{L}+ (?:is|'s)))"
     ),
+    # "My stack is overflowing", "my job is hard": of these much is said that is no value.
+    occupation_or_means=r"(?:job title|job|title|profession|occupation|role|diet|budget|commute|tech stack|stack|operating system)",
+    judged=(
+        r"(?:in|on|at|under|over|up|down|about|like|as|for|of|great|good|bad|better|worse|best|worst|hard|easy|tough|boring|long|short|"
+        r"tight|full|empty|huge|tiny|big|broken|old|new|terrible|awful|horrible|stressful|amazing|fine|gone|done|dead|slow|fast|"
+        r"safe|secure|unclear|clear|ok|okay|fun|important|pretty|really|quite|rather|still|always|never|more|less|much|my|our|all|"
+        r"just|only|mostly|this|being|lost|stuck|healthy|unhealthy|complicated|complex|simple|different|similar|difficult)"
+    ),
+    age_end=_AGE_END,
+    weight=_WEIGHT,
+    vehicle=_VEHICLE,
+    field=_FIELD,
+    occupation=_OCCUPATION,
     diets="vegan|vegetarian|pescatarian|omnivore|flexitarian|keto|halal|kosher|gluten[- ]free|meat again",
     end=_END,
 )
@@ -124,8 +172,8 @@ _GERMAN = _rules(
     uses || || (?:ich (?:nutze|benutze|verwende)|{when} (?:nutze|benutze|verwende) ich){now} <name>
     drives || || (?:ich fahre|{when} fahre ich){now} (?:einen|eine|ein) <name>
     studies || || (?:ich studiere|{when} studiere ich){now} (?!in |an |seit )<name>
-    has_age || || ich bin{now} (?P<v>\d{1,3})(?: jahre alt)?{end}
-    has_weight || || ich wiege{now} <figure>
+    has_age || || ich bin{now} (?P<v>\d{1,3})(?: jahre alt)?{age_end}
+    has_weight || || ich wiege{now} {weight}
     follows_diet || || ich (?:bin|ernähre mich|esse|lebe){now} (?P<v>vegan|veganer(?:in)?|vegetarisch|vegetarier(?:in)?|pescetarier(?:in)?)\b
     reports_to || || ich berichte{now} an <name>
     || || {mine} (?P<own>[\p{L}-]{2,30})(?: ist| heißt| lautet| beträgt){now} (?:<figure>|<name>|(?P<v>\p{Ll}{3,20})){end}
@@ -133,6 +181,8 @@ _GERMAN = _rules(
     when=r"(?:jetzt|nun|inzwischen|mittlerweile|aktuell|derzeit|momentan|zurzeit|seit [^,.;]{1,25}?|ab heute|heute|(?:letzten|letzte|letztes|vorige|vorigen) \p{L}+|gestern|im \p{L}+|am [^,;]{1,20}?)",
     now=r"(?: (?:jetzt|nun|inzwischen|mittlerweile|aktuell|derzeit|momentan|zurzeit|gerade|nur noch|wieder|seit [^,.;]{1,20}?|schon|auch|noch|kürzlich|vor kurzem|letzten? \p{L}+|gestern|heute))*",
     mine=r"mein(?:e)?(?: (?:neuer?|neues|aktueller?|aktuelles|jetzige[rs]?))?",
+    age_end=_AGE_END,
+    weight=_WEIGHT,
     end=_END,
 )
 _SPANISH = _rules(
@@ -150,16 +200,20 @@ _SPANISH = _rules(
     uses || stopped_using || {when}(?:yo )?(?:uso|utilizo){now} <name> (?:en lugar de|en vez de) <old name>
     uses || stopped_using || (?:cambié|he cambiado|me pasé|me he pasado) de <old name> a <name>
     uses || || {when}(?:yo )?(?:uso|utilizo){now} <name>
-    drives || || {when}(?:conduzco|manejo){now} una? <words>
-    studies || || {when}estudio{now} (?!en |para |mucho)<words>
-    has_age || || {when}tengo{now} (?P<v>\d{1,3}) años
-    has_weight || || {when}peso{now} <figure>
+    drives || || {when}(?:conduzco|manejo){now} una? {vehicle}<words>
+    studies || || {when}estudio{now} (?={field})<words>
+    has_age || || {when}tengo{now} (?P<v>\d{1,3}) años(?: de edad)?{age_end}
+    has_weight || || {when}peso{now} {weight}
     follows_diet || || {when}(?:soy|me he hecho|me hice){now} (?P<v>vegan[oa]|vegetarian[oa]|pescetarian[oa])\b
     reports_to || || {when}mi jef[ea](?: \p{L}+)? es{now} <name>
     || || {when}mi (?:(?:nuev[oa]|actual) )?(?P<own>[\p{L}-]{2,25}(?: (?:favorit[oa]|preferid[oa]|actual|nuev[oa]|de \p{L}{2,15}))?)(?: es| está| se llama){now} (?:el |la )?(?:<figure>|<name>|(?P<v>\p{Ll}{3,20})){end}
     """,
     when=r"(?:(?:ahora|actualmente|desde [^,.;]{1,25}?|hoy(?: en día)?|últimamente|en \p{L}+|ayer|hace poco|la semana pasada|el mes pasado),? )?+",
     now=r"(?: (?:ahora|actualmente|ya|también|todavía|aún|desde [^,.;]{1,20}?|hoy|últimamente))*",
+    age_end=_AGE_END,
+    weight=_WEIGHT,
+    vehicle=_VEHICLE,
+    field=_FIELD,
     end=_END,
 )
 _FRENCH = _rules(
@@ -178,15 +232,19 @@ _FRENCH = _rules(
     uses || stopped_using || {when}(?:j'utilise|j’utilise){now} <name> (?:au lieu de|à la place de|plutôt que) <old name>
     uses || stopped_using || je suis{now} passée? de <old name> à <name>
     uses || || {when}(?:j'utilise|j’utilise){now} <name>
-    drives || || {when}(?:je conduis|je roule en){now} (?:une? )?<words>
-    studies || || {when}(?:j'étudie|j’étudie){now} (?:la |le |les |l'|l’)?<words>
-    has_age || || {when}(?:j'ai|j’ai){now} (?P<v>\d{1,3}) ans
-    has_weight || || {when}je pèse{now} <figure>
+    drives || || {when}(?:je conduis|je roule en){now} (?:une? )?{vehicle}<words>
+    studies || || {when}(?:j'étudie|j’étudie){now} (?:la |le |les |l'|l’)?(?={field})<words>
+    has_age || || {when}(?:j'ai|j’ai){now} (?P<v>\d{1,3}) ans{age_end}
+    has_weight || || {when}je pèse{now} {weight}
     follows_diet || || {when}je suis{now}(?: devenue?)? (?P<v>végane?|végétalien(?:ne)?|végétarien(?:ne)?|pescétarien(?:ne)?)\b
     || || {when}m(?:on|a) (?:(?:nouvel|nouvelle|nouveau|actuelle?) )?(?P<own>[\p{L}-]{2,25}(?: (?:préférée?|favorite?|actuelle?|de \p{L}{2,15}))?)(?: est| s'appelle| s’appelle){now} (?:le |la |l')?(?:<figure>|<name>|(?P<v>\p{Ll}{3,20})){end}
     """,
     when=r"(?:(?:maintenant|désormais|actuellement|aujourd'hui|depuis [^,.;]{1,25}?|à présent|hier|récemment|en \p{L}+|le mois dernier|la semaine dernière),? )?+",
     now=r"(?: (?:maintenant|désormais|actuellement|aujourd'hui|toujours|aussi|encore|récemment|déjà|depuis [^,.;]{1,20}?|juste))*",
+    age_end=_AGE_END,
+    weight=_WEIGHT,
+    vehicle=_VEHICLE,
+    field=_FIELD,
     end=_END,
 )
 _CHINESE = _rules(
@@ -203,9 +261,10 @@ _CHINESE = _rules(
     uses || stopped_using || {when}我{now}(?:从|把)<old short>(?:换成|换到|改用|改成|切换到|转到)了?<short>{end}
     uses || stopped_using || {when}我{now}(?:改用|用|使用)<short>[,，]?(?:代替|而不是|不用|不再用)<old short>{end}
     uses || || {when}我{now}(?:改用|用|使用)(?:的是)?<short>{end}
-    drives || || {when}我{now}开(?:的是)?(?:一?辆)?<short>{end}
+    drives || || {when}我{now}开(?:的是(?:一?[辆台])?|着?一?[辆台])<short>{end}
+    drives || || {when}我{now}开着?(?P<v>(?:特斯拉|宝马|奔驰|奥迪|大众|丰田|本田|日产|福特|沃尔沃|保时捷|比亚迪|蔚来|小鹏)[A-Za-z0-9 -]{0,10}){end}
     studies || || {when}我{now}(?:在)?(?:学|攻读|主修)(?:习|的是)?<short>{end}
-    has_age || || {when}我{now}(?:是)?(?P<v>\d{1,3})岁
+    has_age || || {when}我{now}(?:是)?(?P<v>\d{1,3})岁{end}
     has_weight || || {when}我{now}(?:的?体重)(?:是|有)?(?P<v>[\d.]{1,6} ?(?:公斤|千克|斤|kg))
     follows_diet || || {when}我{now}(?:是|吃)(?P<v>素食者|纯素食者|素|纯素|全素)
     || || {when}我{now}最?(?:喜欢|爱|偏好)的(?P<own>[\p{Han}A-Za-z]{1,6}?)(?:现在|已经|目前)*(?:变成|换成|改成|是)了?<short>{end}

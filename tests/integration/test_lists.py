@@ -59,6 +59,7 @@ DELETES = {
     "/v1/trash": "DELETE FROM trash WHERE id = %(id)s",
     "/v1/turns": "DELETE FROM agent_turns WHERE id = %(id)s",
     "/v1/users": "DELETE FROM profiles WHERE tenant = %(tenant)s AND user_id = %(user)s",
+    "/v1/users/profile/versions": "DELETE FROM profile_versions WHERE tenant = %(tenant)s AND version = %(version)s",
     "/v1/workspaces": "DELETE FROM epochs WHERE tenant = %(tenant)s AND workspace = %(workspace)s",
     "/v1/webhooks/{id}/dead-letters": "DELETE FROM webhook_dead_letters WHERE event_id = %(event)s",
 }
@@ -93,7 +94,7 @@ class Stage:
     @property
     def query(self) -> dict[str, str]:
         """What the list needs to know."""
-        return {"/v1/facts": {"subject": "Hub"}, "/v1/profile/versions": {"user": "ann"}}.get(self.path, {})
+        return {"user": "ann"} if "profile" in self.path else {"/v1/facts": {"subject": "Hub"}}.get(self.path, {})
 
     async def begin(self) -> None:
         """Make the thing that the list is of."""
@@ -138,6 +139,7 @@ class Stage:
             "/v1/shares": ("POST", "/v1/shares", {"to_workspace": f"other {n}", "segment": "notes"}),
             "/v1/turns": ("POST", "/v1/turns", turn),
             "/v1/users": ("PATCH", "/v1/profile", {"user": f"user {n}", "patch": {"number": n}}),
+            "/v1/users/profile/versions": ("PATCH", "/v1/users/profile", {"user": "ann", "patch": {"number": n}}),
             "/v1/webhooks": ("POST", "/v1/webhooks", {"url": f"https://example.com/{n}"}),
             "/v1/workspaces": ("POST", "/v1/notes", {"content": "a note", "workspace": f"project {n}"}),
             "/v1/workspaces/{workspace}/files": (
