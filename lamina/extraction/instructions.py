@@ -115,23 +115,41 @@ _STANDING += tuple(
         r"(?:s'il te plaît,? )?appelle-moi (?:toujours|désormais) ",
         r"(?:请)?(?:以后)?(?:不要|别)(?:再)?(?:用|使用)表情",
         r"(?:请)?(?:以后)?(?:你的)?(?:回答|回复|答案)(?:请)?(?:都|总是|始终)?(?:要|保持)?(?:简短|简洁)",
-        r"(?:今後|これから)?(?:は)?絵文字(?:は|を)使わないで",
+        r"(?:今後|これから|もう)?(?:は)?絵文字(?:は|を)使わないで",
         r"(?:回答|返事|返答)は(?:いつも|常に|必ず)?短く",
     )
 )
 # What says that an instruction holds no longer. The sentence must also speak to the one who answers, or of answers.
+_FAREWELL = rf"(?:(?:call|calling|address|greet) me|cite|(?:answer|reply|respond|write|speak|talk)\w*(?: to me)? in {_LANGUAGE})"
 _RELEASED = regex.compile(
-    r"\b(?:again|no longer|any ?more|any longer|(?:no|not) (?:need|necessary|required)|(?:don't|do not|needn't|need not)"
-    r" (?:have|need)|needn't|need not|(?:forget|ignore|disregard|drop|scrap|cancel|lift|remove|undo|skip) (?:about )?"
-    r"(?:the|that|my|this|all|any) (?:\w+ )?(?:rules?|instructions?|requests?|wish)|(?:back to)|"
-    r"wieder|nicht (?:mehr|länger)|(?:musst|brauchst|müssen) \w+ nicht|keine? \p{L}+ mehr (?:nötig|notwendig)|"
+    r"\b(?:no longer (?:have to|needs?|needed|necessary|required|must|wanted|want|appl(?:y|ies)|matters?|wish)|"
+    r"(?:no|not) (?:need|necessary|required)|(?:don't|do not|needn't|need not)"
+    rf" (?:have|need)|needn't|need not|(?:don't|do not) {_FAREWELL}\b.* (?:any ?more|any longer)|"
+    r"(?<!(?:\bnever|\bnot|n['’]t|\balways)(?: ever)? )"
+    r"(?:forget|ignore|disregard|drop|scrap|cancel|lift|remove|undo|skip) (?:about )?"
+    r"(?:the|that|my|this|all|any) (?:\w+ )?(?:rules?|instructions?|requests?|wish)|"
+    rf"wieder auf {_LANGUAGE}|(?:musst|brauchst|müssen) \w+ nicht|"
+    r"(?:musst|brauchst|müssen|brauchen|nenne? mich)\b.* nicht (?:mehr|länger)|nicht (?:mehr|länger) (?:nötig|notwendig)|"
+    r"keine? \p{L}+ mehr (?:nötig|notwendig)|"
     r"(?:vergiss|ignoriere?|streiche?) (?:die|meine) (?:regel|anweisung|bitte)|"
-    r"otra vez|de nuevo|ya no|vuelv[ea]s? a|volver a|no hace falta|no es necesario|no tienes que|"
+    r"ya no (?:(?:me )?(?:llames|hables|respondas|contestes|escribas)|tienes que|necesitas|hace falta|es necesario)|"
+    r"no hace falta|no es necesario|no tienes que|"
     r"(?:olvida|ignora|quita) (?:la|mi) (?:regla|instrucción|petición)|"
-    r"(?:à|de) nouveau|plus besoin|pas besoin|n['’]est plus|n['’]as plus|ne [\p{L}'’]+ plus|tu n['’]es plus obligée?|"
+    r"plus besoin|pas besoin|n['’]est plus (?:nécessaire|obligatoire|la peine)|n['’]as plus (?:à|besoin)|"
+    r"ne m['’]appelle[rsz]* plus|tu n['’]es plus obligée?|"
     r"(?:oublie|ignore) (?:la|ma) (?:règle|consigne|demande))\b"
-    r"|不用再|不必再|不需要再|不用|不必|可以再|又可以|可以重新|(?:忘掉|忘了|取消).{0,12}(?:规则|要求|规定)"
-    r"|また.{0,20}(?:いい|ください|大丈夫)|もう.{0,20}(?:なくて|必要|ください|いい)|(?:ルール|指示).{0,6}(?:忘れ|取り消)",
+    r"|(?<!请)不用再|(?<!请)不必|不需要再|可以再|又可以|可以重新|(?:忘掉|忘了|取消).{0,12}(?:规则|要求|规定)"
+    r"|また.{0,20}(?:いい|大丈夫)|もう.{0,20}(?:なくて|必要(?:は|が)?(?:ない|ありません))"
+    r"|(?:ルール|指示).{0,6}(?:忘れ|取り消)"
+    rf"|\A{_LEAD}(?:(?:please )?(?:go|switch|come|get)? ?)?back to\b",
+    regex.IGNORECASE,
+)
+# "Again" ends an instruction behind a permission alone: "you're using emojis again" complains, "keep it short again" renews.
+_ONCE_MORE = regex.compile(r"\b(?:again|wieder|otra vez|de nuevo|volver a|(?:à|de) nouveau)\b", regex.IGNORECASE)
+_PERMITTED = regex.compile(
+    r"\b(?:can|may|could|might|free|fine|ok|okay|welcome|allowed|permitted|acceptable|all ?right|kannst|können|darfst|dürfen|"
+    r"darf|erlaubt|willkommen|in ordnung|puedes|pueden|puede|permitid[oa]s?|bienvenid[oa]s?|peux|peuvent|peut|"
+    r"permise?s?|autorisée?s?|bienvenue?s?)\b(?!['’]t| not\b| nicht\b| pas\b)",
     regex.IGNORECASE,
 )
 _TO_WHO_ANSWERS = regex.compile(
@@ -155,11 +173,28 @@ _LIMITED = regex.compile(
     rf"{_LANGUAGE}\b|english|length)\p{{L}}|只|报告|の中|だけ|レポート",
     regex.IGNORECASE,
 )
+# All of them end by a clause that begins with it and names nothing but instructions to the one who answers: "ignore all
+# eslint rules" and "never ignore any of my instructions" tell of others.
 _OF_ALL = regex.compile(
-    r"\b(?:forget|ignore|disregard|drop|cancel) (?:all|any|every(?:thing)?) (?:of )?(?:my |the |these |those )?(?:\w+ )?"
-    r"(?:rules|instructions|wishes)\b|\b(?:vergiss|ignoriere) alle (?:meine )?(?:regeln|anweisungen)\b|"
-    r"\b(?:olvida|ignora) todas (?:mis|las) (?:reglas|instrucciones)\b|\boublie toutes (?:mes|les) (?:règles|consignes)\b|"
-    r"(?:忘掉|取消)所有.{0,4}(?:规则|要求)|(?:すべて|全て)の(?:ルール|指示)",
+    rf"\A(?:{_LEAD}(?:(?:let's|you (?:can|may)(?: now)?) )?(?:"
+    r"(?:forget|ignore|disregard) (?:about )?(?:all|any|every)(?: of)?(?: (?:my|these|those|the|your))?"
+    r"|(?:drop|cancel|scrap|lift|undo) (?:all|any|every)(?: of)? (?:my|these|those|your))"
+    r"(?: (?:standing|previous|earlier|old|prior|former|personal|answering))? (?:rules?|instructions?|wishes)"
+    r"(?: (?:that |which )?i(?:'ve| have)? (?:gave|given|told|set|made)(?: you)?| (?:about|on|for|regarding) (?:how (?:you|to)"
+    rf" (?:\w+ )?{_SPEAKING}|your {_ANSWERS})\b.*)?"
+    r"(?:[, ]*(?:please|now|again|so far|until now|from now on|for now|thanks|thank you|that i gave))*\W*\Z"
+    r"|\W*(?:bitte )?(?:vergiss|ignoriere?|streiche?)(?: bitte)? alle (?:(?:meine|deine|diese|die) )?(?:\w+en )?"
+    r"(?:regeln|anweisungen|instruktionen)(?: bitte| wieder| für dich)?\W*\Z"
+    r"|\W*(?:por favor,? )?(?:olvida|ignora|cancela) tod[ao]s (?:mis|las|tus|estas) (?:reglas|instrucciones)(?:,? por favor)?\W*\Z"
+    r"|\W*(?:s'il te plaît,? )?(?:oublie|ignore|annule) toutes (?:mes|les|tes|ces) (?:règles|consignes|instructions)"
+    r"(?:,? s'il te plaît)?\W*\Z"
+    r"|\W*(?:请|那|那就)?(?:你)?(?:忘掉|忘记|取消|忽略)(?:我的?)?所有(?:的|我的?|给你的|这些|之前的?|以前的?)*(?:规则|要求|指示)(?:吧|了)*\W*\Z"
+    r"|\W*(?:これまでの|私の|今までの)*(?:すべて|全て|全部)の(?:ルール|指示)(?:を|は)?(?:忘れて?|取り消して?|無視して?)"
+    r"(?:る|ください|下さい|ね|よ|いい|です)*\W*\Z)",
+    regex.IGNORECASE,
+)
+_DENIED_OR_SUPPOSED = regex.compile(
+    r"\b(?:never|not|nor|if|when|unless|nie|niemals|nicht|wenn|falls|nunca|si|cuando|jamais|pas|quand)\b|n['’]t\b|不|别|如果",
     regex.IGNORECASE,
 )
 _CLAUSE = regex.compile(
@@ -174,7 +209,7 @@ _REVOKED = tuple(
             rf"(?P<told>(?:{_SPEAKING}|use {_MANNER})\b[^.!?,;]*?) again\b"
         ),
         (
-            rf"{_LEAD}you (?:no longer|don't|do not|needn't|need not)(?: (?:need|have) to| must)? (?P<told>(?:always "
+            rf"{_LEAD}you (?:needn't|need not|(?:no longer|don't|do not) (?:need|have) to|no longer must) (?P<told>(?:always "
             rf")?{_SPEAKING}\b[^.!?,;]*?)(?: {_AGAIN})?\W*$"
         ),
         rf"{_LEAD}(?:go|switch|let's go|let's switch|come)? ?back to (?P<told>{_LANGUAGE})\b",
@@ -208,21 +243,33 @@ def instructions_of(statement: Statement) -> Iterator[Fact]:
         if (match := pattern.match(text)) and not _LIMITED.search(text, match.end("told")):
             yield Fact(withdrawn={INSTRUCTIONS: [match["told"].strip()]}, is_noted=False)
             return
-    if _OF_ALL.search(text):
+    if _ends_all(text):
         yield Fact({INSTRUCTIONS: None}, is_noted=False)
         return
     ended = [clause for clause in _CLAUSE.split(text) if _ends_instruction(clause)]
     if ended:
         yield Fact(withdrawn={INSTRUCTIONS: ended}, is_noted=False)
         return
-    if any(pattern.match(text) for pattern in _STANDING) and not _POINTS.search(text):
+    if _is_standing(text):
         yield Fact({INSTRUCTIONS: [statement.text.strip()]}, is_noted=False)
+
+
+def _is_standing(text: str) -> bool:
+    return any(pattern.match(text) for pattern in _STANDING) and not _POINTS.search(text)
+
+
+def _ends_all(text: str) -> bool:
+    """Report whether a clause ends all instructions, and none before it denies or supposes that."""
+    begun = [0, *(match.end() for match in _CLAUSE.finditer(text))]
+    return any(_OF_ALL.search(text[at:]) and not _DENIED_OR_SUPPOSED.search(text[:at]) for at in begun)
 
 
 def _ends_instruction(clause: str) -> bool:
     """Report whether a clause says that an instruction holds no longer: which one, the profile decides by likeness."""
+    is_released = _RELEASED.search(clause) or (_ONCE_MORE.search(clause) and _PERMITTED.search(clause))
     return (
-        _RELEASED.search(clause) is not None
+        is_released is not None
+        and not _is_standing(clause)
         and _TO_WHO_ANSWERS.search(clause) is not None
         and _OF_SPEAKER.match(clause) is None
         and _LIMITED.search(clause) is None

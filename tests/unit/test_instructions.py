@@ -148,6 +148,83 @@ def test_an_instruction_ends_in_many_words(instruction: str, ending: str) -> Non
     assert told(instruction, "Never bring up my old job.", ending) == ["Never bring up my old job."]
 
 
+HELD = ["Never use emojis.", "Keep your answers short.", "Always answer in German."]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Ignore all eslint rules in this file.",
+        "Ignore all rules in this file.",
+        "Drop all iptables rules first.",
+        "Drop all rules first.",
+        "Cancel all pending instructions.",
+        "Never ignore any of my instructions.",
+        "Never, ever, ignore any of my instructions.",
+        "Don't forget all my rules.",
+        "Please don't ever ignore my rule about emojis.",
+        "If I am tired, ignore all my rules.",
+        "Forget all the rules of chess.",
+        "Ignoriere alle ESLint-Regeln.",
+        "Vergiss nicht alle meine Regeln.",
+        "No olvides todas mis reglas.",
+        "Ignora todas las reglas del cortafuegos.",
+        "N'oublie pas toutes mes règles.",
+        "不要忘掉所有规则。",
+        "取消所有防火墙规则。",
+        "すべてのルールを守ってください。",
+        "全てのルールを忘れないでください。",
+        "You're using emojis again.",
+        "You are using emojis again!",
+        "Du benutzt wieder Emojis.",
+        "Estás usando emojis otra vez.",
+        "Tu utilises à nouveau des émojis.",
+        "Your answers are no longer short.",
+        "Your answers aren't short any more.",
+        "You no longer answer in German.",
+        "Deine Antworten sind nicht mehr kurz.",
+        "Tus respuestas ya no son cortas.",
+        "Tes réponses ne sont plus courtes.",
+        "You're back to using emojis.",
+        "Antworte wieder kurz.",
+        "请不用表情。",
+        "また短く答えてください。",
+    ],
+)
+def test_a_rule_of_work_a_refusal_to_end_and_a_complaint_end_no_instruction(text: str) -> None:
+    assert told(*HELD, text) == told(*HELD)
+
+
+@pytest.mark.parametrize(
+    ("text", "instruction"),
+    [
+        ("Please keep your answers short again.", "Keep your answers short."),
+        ("もう絵文字を使わないでください。", "絵文字は使わないでください。"),
+        ("Bitte benutze keine Emojis mehr.", "Bitte benutze keine Emojis."),
+    ],
+)
+def test_an_instruction_that_is_given_again_holds(text: str, instruction: str) -> None:
+    assert text in told(instruction, text)
+
+
+@pytest.mark.parametrize(
+    "ending",
+    [
+        "Forget all my instructions.",
+        "Please ignore all of my previous instructions.",
+        "Thanks, but forget all the rules I gave you.",
+        "You can drop all my rules now.",
+        "Vergiss alle meine Regeln.",
+        "Olvida todas mis reglas.",
+        "Oublie toutes mes règles.",
+        "忘掉所有规则吧。",
+        "すべての指示を忘れてください。",
+    ],
+)
+def test_all_instructions_end_in_many_words(ending: str) -> None:
+    assert told(*HELD, ending) is None
+
+
 @pytest.mark.parametrize("instruction", ["Never use emojis.", "Keep your answers short."])
 def test_all_instructions_end_together(instruction: str) -> None:
     assert told(instruction, "Always answer in German.", "Forget all my instructions.") is None
