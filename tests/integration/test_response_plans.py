@@ -64,6 +64,7 @@ def parameters(agent: str) -> dict[str, Any]:
         "workspace": "w",
         "agent": agent,
         "agent_id": agent,
+        "user_id": "eve",
         "circumstances": hashlib.sha256(agent.encode()).digest(),
         "digest": hashlib.sha256(f"w/{agent}/7".encode()).digest(),
         "generation": 1,
