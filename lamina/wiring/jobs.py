@@ -42,9 +42,11 @@ from lamina.stores.postgres.retention import (
     count_empty_places,
     count_ended_grants,
     count_ended_receipts,
+    count_ended_user_profiles,
     end_empty_places,
     end_grants,
     end_receipts,
+    end_user_profiles,
 )
 from lamina.stores.postgres.trash import end_trash
 from lamina.stores.postgres.webhooks import WebhookTable
@@ -225,6 +227,7 @@ def _upkeep(settings: Settings, pool: Pool, tools: Tools) -> CacheExpiryJob:  # 
             await tables.count_expired(now, tenant),
             await count_ended_grants(pool, tenant, cutoff=now - kept),
             await count_ended_receipts(pool, tenant, cutoff=now - receipts_kept),
+            await count_ended_user_profiles(pool, tenant, cutoff=now - kept),
             await count_empty_places(pool, tenant, cutoff=now - empty),
         )
         return sum(counts)
@@ -240,6 +243,7 @@ def _upkeep(settings: Settings, pool: Pool, tools: Tools) -> CacheExpiryJob:  # 
             **await tables.purge_expired(now, tenant),
             "grants": await end_grants(pool, tenant, cutoff=now - kept),
             "receipts": await end_receipts(pool, tenant, cutoff=now - receipts_kept),
+            "profiles": await end_user_profiles(pool, tenant, cutoff=now - kept),
             "places": await end_empty_places(pool, tenant, now=now, cutoff=now - empty),
         }
 

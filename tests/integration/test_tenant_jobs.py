@@ -26,6 +26,20 @@ async def test_upkeep_removes_what_has_expired_and_nothing_else(application: App
     assert again.counts.changed == 0
 
 
+async def test_upkeep_ends_old_states_of_profiles_of_the_whole_tenant(application: Application) -> None:
+    client, user = application.client(), {"user": "eve"}
+    for liked in ("herons", "egrets", "storks"):
+        await client.patch("/v1/users/profile", json={**user, "patch": {"likes": liked}})
+
+    early = await run_job(application, "caches", in_days(300))
+    late = await run_job(application, "caches", in_days(800))
+    again = await run_job(application, "caches", in_days(800))
+
+    assert [early.counts.changed, late.counts.planned, late.counts.changed, again.counts.changed] == [0, 2, 2, 0]
+    versions = (await client.get("/v1/users/profile/versions", params=user)).json()["versions"]
+    assert [one["version"] for one in versions] == [3]
+
+
 async def test_a_projection_that_was_emptied_behind_our_back_is_repaired(unshared: Application) -> None:
     client = unshared.client()
     for number in range(3):

@@ -122,6 +122,22 @@ async def end_receipts(pool: Pool, tenant: str | None, *, cutoff: datetime) -> i
         return (await connection.execute(QUERIES["end_receipts"], {"tenant": tenant, "cutoff": cutoff})).rowcount
 
 
+async def count_ended_user_profiles(pool: Pool, tenant: str, *, cutoff: datetime) -> int:
+    """Count the states of a tenant's users in the whole tenant that were replaced before the cutoff."""
+    async with connect(pool) as connection:
+        parameters = {"tenant": tenant, "cutoff": cutoff}
+        cursor = await connection.execute(QUERIES["count_ended_user_profile_versions"], parameters)
+        row = await cursor.fetchone()
+    return int(row["versions"]) if row else 0
+
+
+async def end_user_profiles(pool: Pool, tenant: str, *, cutoff: datetime) -> int:
+    """Delete the states of a tenant's users in the whole tenant that were replaced before the cutoff; count them."""
+    async with connect(pool) as connection:
+        parameters = {"tenant": tenant, "cutoff": cutoff}
+        return (await connection.execute(QUERIES["end_user_profile_versions"], parameters)).rowcount
+
+
 async def count_empty_places(pool: Pool, tenant: str, *, cutoff: datetime) -> int:
     """Count the sessions and places of a tenant that were empty before the cutoff."""
     parameters = {"tenant": tenant, "cutoff": cutoff}

@@ -35,6 +35,21 @@ DELETE FROM profile_versions v USING unnest(%(ids)s::text[], %(versions)s::int[]
 WHERE v.tenant = %(tenant)s AND v.workspace = %(workspace)s AND v.namespace = %(namespace)s
   AND v.user_id = ended.user_id AND v.version = ended.version
 
+-- name: count_ended_user_profile_versions
+-- Of users in the whole tenant, which lie in no namespace; the last version is the present state.
+SELECT count(*) AS versions FROM profile_versions v
+WHERE v.tenant = %(tenant)s AND v.workspace = '' AND v.namespace = '' AND v.written_at <= %(cutoff)s
+  AND (SELECT min(later.written_at) FROM profile_versions later
+       WHERE later.tenant = v.tenant AND later.workspace = '' AND later.namespace = '' AND later.user_id = v.user_id
+         AND later.version > v.version) <= %(cutoff)s
+
+-- name: end_user_profile_versions
+DELETE FROM profile_versions v
+WHERE v.tenant = %(tenant)s AND v.workspace = '' AND v.namespace = '' AND v.written_at <= %(cutoff)s
+  AND (SELECT min(later.written_at) FROM profile_versions later
+       WHERE later.tenant = v.tenant AND later.workspace = '' AND later.namespace = '' AND later.user_id = v.user_id
+         AND later.version > v.version) <= %(cutoff)s
+
 -- name: ended_notes
 -- Deleted before the cutoff: no run can bring them back. One that was merged into another ends with that one.
 SELECT n.id
