@@ -164,7 +164,8 @@ def _modules() -> Iterator[ModuleType]:
         root = importlib.import_module(package)
         yield root
         for found in pkgutil.walk_packages(root.__path__, f"{package}."):
-            if not found.name.endswith("__main__"):
+            # Integrations import their frameworks, which are in environments of their own.
+            if not found.name.endswith("__main__") and not found.name.startswith("lamina.integrations."):
                 yield importlib.import_module(found.name)
 
 
