@@ -174,6 +174,30 @@ async def test_notes_move_with_their_places_in_every_index_and_are_found_there_a
     assert kinds == {"Øst 東": {"note.created", "note.deleted"}, "Vest 西": {"note.created"}}
 
 
+async def test_a_note_whose_text_is_written_in_the_other_place_meanwhile_stays(application: Application) -> None:
+    client, here, there = application.client(), place(), place()
+    ids = await fill(client, 2, **here)
+    body = {**here, "everything": True, "to_workspace": there["workspace"]}
+    with psycopg.connect(application.url) as connection:
+        equal = (
+            "INSERT INTO notes (id, tenant, workspace, namespace, category, content, content_hash, importance,"
+            " confidence, source, event_at) SELECT gen_random_uuid(), tenant, %s, namespace, category, content,"
+            " content_hash, importance, confidence, source, event_at FROM notes WHERE id = %s"
+        )
+        connection.execute(equal, [there["workspace"], ids[0]])
+        moving = asyncio.create_task(sent(client, "POST", "/v1/notes/bulk", json=body))
+        with psycopg.connect(application.url, autocommit=True) as watcher:
+            waiting = "SELECT pid FROM pg_stat_activity WHERE %s = ANY(pg_blocking_pids(pid))"
+            while not watcher.execute(waiting, [connection.info.backend_pid]).fetchall():
+                assert not moving.done()
+                await asyncio.sleep(0.02)
+        connection.commit()
+    operation = await ended(client, await moving)
+
+    assert operation["counts"] == {"moved": 1, "existing": 1}
+    assert await ids_in(client, **here) == {ids[0]}
+
+
 async def test_a_key_of_a_user_reaches_their_own_notes_and_nobody_elses(application: Application) -> None:
     admin, scope = application.client(), place()
     own = await fill(admin, 2, **scope, user="ann")
