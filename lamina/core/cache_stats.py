@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Self
 
-from cachetools import LRUCache
-
 from lamina.core.cache_layers import CacheEntry, Layer, RespondingAgents
 
 # Upper bounds of the latency buckets, in seconds; one more bucket takes slower ones.
@@ -88,13 +86,16 @@ class TenantTallies:
     """
 
     def __init__(self, most: int) -> None:
-        self._tallies: LRUCache[str, Tally] = LRUCache(most)
+        self._most = most
+        self._tallies: dict[str, Tally] = {}  # The least recently seen first.
 
     def of(self, tenant: str) -> Tally:
         """Return the counts of a tenant, to be added to."""
-        if tenant not in self._tallies:
-            self._tallies[tenant] = Tally()
-        return self._tallies[tenant]
+        tally = self._tallies.pop(tenant, None) or Tally()
+        self._tallies[tenant] = tally
+        if len(self._tallies) > self._most:
+            del self._tallies[next(iter(self._tallies))]
+        return tally
 
     def add(self, counts: Mapping[str, Mapping[Layer, LayerCounts]]) -> None:
         """Add counts of tenants."""

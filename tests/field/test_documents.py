@@ -143,7 +143,7 @@ async def test_what_is_no_document_is_refused_and_nothing_is_stored(
 
     assert answer.status_code == 422, answer.text
     assert answer.json()["errors"][0]["reason"]
-    assert (await client.get("/v1/documents")).json() == {"documents": []}
+    assert (await client.get("/v1/documents")).json() == {"documents": [], "next_cursor": None}
 
 
 async def test_metadata_are_data_and_move_no_scope(application: Application) -> None:
@@ -156,7 +156,10 @@ async def test_metadata_are_data_and_move_no_scope(application: Application) -> 
 
     assert document["metadata"] == metadata
     assert (document["user"], document["workspace"]) == (None, "default")
-    assert (await client.get("/v1/documents", params={"workspace": "elsewhere"})).json() == {"documents": []}
+    assert (await client.get("/v1/documents", params={"workspace": "elsewhere"})).json() == {
+        "documents": [],
+        "next_cursor": None,
+    }
 
 
 async def test_another_tenants_key_sees_and_changes_nothing(application: Application) -> None:
@@ -190,7 +193,7 @@ async def test_a_reader_cannot_write(application: Application) -> None:
 async def test_reading_an_unknown_scope_creates_nothing(application: Application) -> None:
     answer = await application.client().get("/v1/documents", params={"workspace": "unknown"})
 
-    assert answer.json() == {"documents": []}
+    assert answer.json() == {"documents": [], "next_cursor": None}
     with psycopg.connect(application.url) as connection:
         row = connection.execute("SELECT count(*) FROM epochs WHERE tenant = %s", [application.tenant]).fetchone()
         assert row == (0,)

@@ -9,7 +9,6 @@ from typing import Any
 
 import httpx
 import hypothesis
-import pytest
 import requests
 import schemathesis
 from schemathesis.checks import load_all_checks
@@ -57,7 +56,6 @@ def explore(operation: Any, mode: schemathesis.GenerationMode, send: Send, examp
 
 
 # Hypothesis blames the strategy for whatever the application draws in the other thread meanwhile.
-@pytest.mark.filterwarnings("ignore:Do not use the `random` module")
 async def test_no_request_is_answered_in_a_way_that_is_not_documented(unshared: Application) -> None:
     client = unshared.client(unshared.new_key(unshared.tenant, KeyRole.ADMIN))
     loop = asyncio.get_running_loop()
@@ -67,7 +65,12 @@ async def test_no_request_is_answered_in_a_way_that_is_not_documented(unshared: 
     def send(case: schemathesis.Case) -> httpx.Response:
         prepared = requests.Request(**case.as_transport_kwargs(base_url="http://lamina")).prepare()
         headers = {**prepared.headers, "Authorization": client.headers["Authorization"]}
-        sending = client.request(str(prepared.method), str(prepared.url), content=prepared.body, headers=headers)
+        try:
+            sending = client.request(
+                str(prepared.method), httpx.URL(str(prepared.url)), content=prepared.body, headers=headers
+            )
+        except httpx.InvalidURL:  # Too long for the client, which sends none of more than 64 KiB.
+            hypothesis.reject()
         return asyncio.run_coroutine_threadsafe(sending, loop).result(30)
 
     def explore_all() -> list[str]:

@@ -374,7 +374,10 @@ async def test_ids_in_metadata_are_data_and_move_no_scope(application: Applicati
 async def test_reading_an_unknown_scope_creates_nothing(application: Application) -> None:
     client = application.client()
 
-    assert (await client.get("/v1/procedures", params={"workspace": "nowhere"})).json() == {"procedures": []}
+    assert (await client.get("/v1/procedures", params={"workspace": "nowhere"})).json() == {
+        "procedures": [],
+        "next_cursor": None,
+    }
     assert await match(client, "anything", workspace="nowhere") == []
     assert _count(application, "SELECT count(*) FROM epochs WHERE tenant = %s") == 0
 

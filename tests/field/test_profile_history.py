@@ -53,5 +53,8 @@ async def test_a_version_that_is_not_kept_and_a_call_without_a_user_are_refused(
     nobody = await client.post("/v1/profile/revert", json={"version": 1})
 
     assert (missing.status_code, of_another.status_code, nobody.status_code) == (404, 404, 422)
-    assert (await client.get("/v1/profile/versions", params={"user": "bob"})).json() == {"versions": []}
+    assert (await client.get("/v1/profile/versions", params={"user": "bob"})).json() == {
+        "versions": [],
+        "next_cursor": None,
+    }
     assert (await client.get("/v1/profile/versions")).status_code == 422

@@ -11,7 +11,7 @@ from uuid import UUID
 
 import pytest
 
-from deployments.api import _document
+from deployments.api import document
 from lamina.cli.commands import app as command_line
 from lamina.cli.common import guarded
 from lamina.cli.console import SafeConsole
@@ -55,7 +55,7 @@ def answer_of(schema: Mapping[str, Any], name: str = "") -> Any:
     for key in ("anyOf", "oneOf", "allOf"):
         schema = schema[key][0] if key in schema else schema
     if "$ref" in schema:
-        schema = _document()["components"]["schemas"][schema["$ref"].rpartition("/")[2]]
+        schema = document()["components"]["schemas"][schema["$ref"].rpartition("/")[2]]
     if "properties" in schema or "additionalProperties" in schema:
         extra = schema.get("additionalProperties")
         texts = {HOSTILE: answer_of(extra)} if isinstance(extra, Mapping) else {}
@@ -90,7 +90,7 @@ class Hostile(BaseHTTPRequestHandler):
 
     def _said(self, body: Any) -> tuple[int, Any]:
         path = self.path.partition("?")[0]
-        for template, calls in _document()["paths"].items():
+        for template, calls in document()["paths"].items():
             call = calls.get(self.command.lower())
             if call and re.fullmatch(re.sub(r"\{\w+\}", "[^/]+", template), path):
                 status = next(code for code in call["responses"] if code.startswith("2"))
