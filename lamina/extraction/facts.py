@@ -412,7 +412,8 @@ def _stack(match: "regex.Match[str]", text: str) -> Fact | None:
     # A comma ends a phrase, but not a list.
     [listed_] = regex.findall(r"^[^.!?;:()–—]*(?:\.\p{L}[^.!?;:()–—]*)*", text[match.start("phrase") :])
     items = [item.strip() for item in regex.split(r",(?: and)? | and | plus ", listed_)]
-    tools = [item for item in items if regex.fullmatch(r"(?=.*[\p{Lu}\d+#.])\S+(?: \S+){0,2}", item)]
+    words = (item for item in items if regex.fullmatch(r"\S+(?: \S+){0,2}", item))
+    tools = [item for item in words if regex.search(r"[\p{Lu}\d+#.]", item)]
     if not tools or tools != items:
         return None
     return Fact({DOMAINS: {"engineering": {"stack": tools}}})

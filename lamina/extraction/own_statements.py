@@ -103,7 +103,7 @@ def _rules(table: str, **parts: str) -> tuple[_Rule, ...]:
         for part, words in parts.items():
             clause = clause.replace(f"{{{part}}}", words)
         clause = _PLACE_HOLDER.sub(lambda match: f"(?P<{'old' if match[1] else 'v'}>{_KINDS[match[2]]})", clause)
-        rules.append(_Rule(regex.compile(clause, regex.IGNORECASE), relation, ended))
+        rules.append(_Rule(regex.compile(rf"\G(?:{clause})", regex.IGNORECASE), relation, ended))
     return tuple(rules)
 
 

@@ -7,8 +7,8 @@ from typing import Any
 
 from lamina.text.json_spans import Span, item_spans, member_spans
 
-_TOKENS = re.compile(r'"(?:\\.|[^"\\])*"|//[^\n]*|/\*.*?\*/', re.DOTALL)
-_STRINGS_AND_COMMAS = re.compile(r'"(?:\\.|[^"\\])*"|,(?=\s*[}\]])', re.DOTALL)
+_TOKENS = re.compile(r'"(?:\\.|[^"\\])*+(?:"|\Z)|//[^\n]*|/\*.*?\*/', re.DOTALL)
+_STRINGS_AND_COMMAS = re.compile(r'"(?:\\.|[^"\\])*+(?:"|\Z)|,(?=\s*[}\]])', re.DOTALL)
 
 
 def parsed(text: str) -> Any:
