@@ -45,7 +45,7 @@ VARIES: Mapping[str, set[str]] = {
     "job_partitions": {"run_id", "updated_at"},
     "job_changes": {"run_id"},
     "outbox": {"seq", "created_at"},
-    "epochs": {"epoch", "outbox_seq", "taught_at"},
+    "epochs": {"epoch", "outbox_seq", "taught_at", "written_at"},
     "embedding_generations": {"generation", "created_at"},
     "archived_notes": {"run_id", "file"},
     "edges": {"recorded_at"},
