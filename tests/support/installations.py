@@ -208,6 +208,9 @@ async def opened(
 ) -> AsyncIterator[Application]:
     """Open an installation as the service does: migrate, claim the stores, take over what they miss."""
     await asyncio.to_thread(migrate, url)
+    with psycopg.connect(url) as connection:
+        # Answers under keys end after a day, and the recorded installations are older.
+        connection.execute("UPDATE idempotency_keys SET created_at = now()")
     async with running(settings_of(url, data_dir, graph_url, **overrides), url, model, follow=False) as app:
         for parts in app.tiers.values():
             for projection in parts.projections:
