@@ -52,6 +52,7 @@ LEFT_OUT = {
     "hash_secret",
     "receipt_keys",
     "api_keys",  # Their last use is written some time later.
+    "usage_days",  # What requests used is written some time later.
 }
 # Tables without a tenant, whose rows belong to those of another one.
 OWNED = {
@@ -185,6 +186,12 @@ FILLS = (
     SELECT gen_random_uuid(), 'tenant ' || t, 'w', 'default', 'note', 'note ' || n, sha256(n::text::bytea), 0.5, 1,
            'api', now(), now() - interval '400 days'
     FROM generate_series(%(first)s::int, %(last)s::int) AS t, generate_series(1, %(rows)s::int) AS n
+    """,
+    """
+    INSERT INTO feedback (memory_id, tenant, useful, pinned_at)
+    SELECT id, tenant, 1, NULL FROM notes WHERE substr(tenant, 8)::int BETWEEN %(first)s AND %(last)s
+    UNION ALL
+    SELECT gen_random_uuid(), 'tenant ' || t, 0, now() FROM generate_series(%(first)s::int, %(last)s::int) AS t
     """,
     """
     INSERT INTO entities (id, tenant, workspace, namespace, key, name, type, confidence, generation, embedding,

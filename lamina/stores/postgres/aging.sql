@@ -9,7 +9,8 @@ LEFT JOIN LATERAL (
 ) kept ON true
 WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namespace)s AND deleted_at IS NULL
   AND ((temperature = 'warm' AND last_hit_at <= %(moment)s::timestamptz - %(idle)s::interval
-        AND NOT EXISTS (SELECT FROM feedback f WHERE f.memory_id = notes.id AND f.pinned_at IS NOT NULL))
+        AND NOT EXISTS (SELECT FROM feedback f
+                        WHERE f.tenant = %(tenant)s AND f.memory_id = notes.id AND f.pinned_at IS NOT NULL))
        OR expires_at <= %(moment)s
        OR event_at <= %(moment)s::timestamptz - kept.time)
   AND (%(after)s::uuid IS NULL OR id > %(after)s)
@@ -19,8 +20,13 @@ LIMIT %(limit)s
 -- name: fading_notes
 -- Notes whose weight may differ from the one for their whole idle days; pinned ones never fade.
 SELECT id, last_hit_at, weight, coalesce(f.useful, 0) AS useful, coalesce(f.wrong, 0) AS wrong
-FROM notes LEFT JOIN feedback f ON f.memory_id = notes.id
-WHERE notes.tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namespace)s AND deleted_at IS NULL AND f.pinned_at IS NULL
+FROM notes
+-- A limit of one has each looked up by its id: the table has no index by which to read those of one tenant.
+LEFT JOIN LATERAL (
+    SELECT useful, wrong, pinned_at FROM feedback WHERE memory_id = notes.id AND tenant = notes.tenant LIMIT 1
+) f ON true
+WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namespace)s AND deleted_at IS NULL
+  AND f.pinned_at IS NULL
   AND CASE WHEN last_hit_at <= %(moment)s::timestamptz - interval '8 days'
                   OR f.wrong > f.useful AND last_hit_at <= %(moment)s::timestamptz - interval '1 day' THEN weight > 0 ELSE weight < 1 END
   AND (%(after)s::uuid IS NULL OR id > %(after)s)

@@ -90,6 +90,7 @@ WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namesp
   AND (%(created_at)s::timestamptz IS NULL OR (created_at, id) < (%(created_at)s, %(id)s::uuid))
   AND created_at >= %(since)s
   AND NOT EXISTS (SELECT FROM note_sources s WHERE s.note_id = n.id)
-  AND NOT EXISTS (SELECT FROM feedback f WHERE f.memory_id = n.id AND f.pinned_at IS NOT NULL)
+  AND NOT EXISTS (SELECT FROM feedback f
+                  WHERE f.tenant = %(tenant)s AND f.memory_id = n.id AND f.pinned_at IS NOT NULL)
 ORDER BY created_at DESC, id DESC
 LIMIT %(limit)s
