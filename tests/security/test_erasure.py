@@ -39,6 +39,7 @@ LEFT_ALONE = (
     "embedding_generations",
     "entity_witnesses",
     "epochs",
+    "feedback",
     "former_stores",
     "hash_secret",
     "job_runs",
@@ -56,6 +57,8 @@ LEFT_ALONE = (
     "shares",
     "stale_words",
     "tenant_usage",
+    "usage_days",
+    "votes",
     "webhook_dead_letters",
     "webhooks",
     "workspace_settings",
@@ -112,6 +115,7 @@ async def fill(app: Application, user: str, word: str) -> None:
         assert (await client.delete(f"/v1/{kind}/{thrown['id']}")).is_success
     note = await sent(client, "POST", "/v1/notes", ids | {"content": f"{word} keeps the key", "tags": [word]})
     await sent(client, "PATCH", f"/v1/notes/{note['id']}", {"content": f"{word} keeps two keys"})
+    await sent(client, "POST", "/v1/notes/bulk", ids | {"tags": [word], "add_tags": ["keys"]})
     await sent(client, "PATCH", "/v1/profile", {"user": user, "patch": {"boat": word}})
     document = ids | {"key": word, "title": word, "content": noise(6000).replace(MARK, word), "metadata": {"by": word}}
     await sent(client, "POST", "/v1/documents", document)
@@ -358,6 +362,33 @@ async def test_answers_under_keys_tell_no_user_and_go_with_them(unshared: Applic
     assert len({row["user_hash"] for row in rows}) == 1
     assert erasure["erased"]["idempotency_keys"] == 2
     assert unshared.settings.write.idempotency_days == 1
+
+
+async def test_operations_of_others_that_name_the_user_end_and_forget_the_conditions(unshared: Application) -> None:
+    conditions = {
+        "alone": {"user": ANN},
+        "nested": {"or": [{"category": "note"}, {"not": {"user": {"in": [BOB, ANN]}}}]},
+        "similar": {"user": f"{ANN}x"},
+    }
+    with psycopg.connect(unshared.url) as connection:
+        for session, filters in conditions.items():
+            connection.execute(
+                "INSERT INTO operations (id, tenant, kind, workspace, namespace, session_id, request, requested_at,"
+                " retry_at) VALUES (gen_random_uuid(), %s, 'change_notes', 'w', 'default', %s, %s, now(),"
+                " now() + interval '1 hour')",
+                [unshared.tenant, session, json.dumps({"filters": filters, "add_tags": ["seen"]})],
+            )
+
+    erasure = await erase(unshared, ANN)
+    async with unshared.pool.connection() as connection:
+        statement = "SELECT session_id, state, request::text FROM operations WHERE tenant = %s"
+        rows = await (await connection.execute(statement, [unshared.tenant])).fetchall()
+
+    found = {row["session_id"]: (row["state"], row["request"]) for row in rows}
+    assert (found["alone"], found["nested"]) == (("failed", "{}"), ("failed", "{}"))
+    assert found["similar"][0] == "running"
+    assert erasure["erased"]["operations"] == 2
+    assert erasure["left"]["operations"] == 0
 
 
 async def test_the_bounds_of_keys_forget_the_user_once_they_are_revoked(unshared: Application) -> None:

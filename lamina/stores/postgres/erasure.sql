@@ -84,5 +84,9 @@ SELECT (SELECT count(*) FROM profiles WHERE tenant = %(tenant)s AND user_id = %(
        (SELECT count(*) FROM idempotency_keys
         WHERE tenant = %(tenant)s AND user_hash = keyed_hash(%(tenant)s, %(user_id)s)) AS idempotency_keys,
        (SELECT count(*) FROM trash WHERE tenant = %(tenant)s AND user_id = %(user_id)s) AS trash,
-       (SELECT count(*) FROM operations WHERE tenant = %(tenant)s AND user_id = %(user_id)s) AS operations,
+       (SELECT count(*) FROM operations
+        WHERE tenant = %(tenant)s
+          AND (user_id = %(user_id)s OR state = 'running' AND jsonb_path_exists(
+              request::jsonb, '$.filters.** ? (@ == $user)', jsonb_build_object('user', %(user_id)s::text)
+          ))) AS operations,
        (SELECT count(*) FROM events WHERE tenant = %(tenant)s AND user_id = %(user_id)s) AS events

@@ -56,10 +56,11 @@ async def complete_operation(connection: Connection, operation: Operation, kept:
 
 
 async def erase_user_operations(pool: Pool, tenant: str, user: str) -> int:
-    """Delete the operations over a user's memories; count them."""
+    """Delete the operations over a user's memories, and end those whose conditions name the user; count both."""
     async with connect(pool) as connection:
         cursor = await connection.execute(QUERIES["erase_user_operations"], {"tenant": tenant, "user_id": user})
-        return cursor.rowcount
+        row = await cursor.fetchone()
+    return int(row["operations"]) if row else 0
 
 
 async def end_operations(pool: Pool, tenant: str, *, cutoff: datetime) -> int:

@@ -61,7 +61,18 @@ SET waits_for = %(waits_for)s, failures = failures + 1,
 WHERE id = %(id)s AND state = 'running'
 
 -- name: erase_user_operations
-DELETE FROM operations WHERE tenant = %(tenant)s AND user_id = %(user_id)s
+-- Those of others that go on under conditions that name the user end without them, and can still be followed.
+WITH ended AS (
+    UPDATE operations
+    SET state = 'failed', completed_at = statement_timestamp(), retry_at = NULL, request = '{}',
+        waits_for = 'its conditions name a user who was erased'
+    WHERE tenant = %(tenant)s AND user_id IS DISTINCT FROM %(user_id)s AND state = 'running'
+      AND jsonb_path_exists(request::jsonb, '$.filters.** ? (@ == $user)', jsonb_build_object('user', %(user_id)s::text))
+    RETURNING id
+), deleted AS (
+    DELETE FROM operations WHERE tenant = %(tenant)s AND user_id = %(user_id)s RETURNING id
+)
+SELECT (SELECT count(*) FROM ended) + (SELECT count(*) FROM deleted) AS operations
 
 -- name: end_operations
 DELETE FROM operations WHERE tenant = %(tenant)s AND state <> 'running' AND completed_at <= %(cutoff)s
