@@ -164,6 +164,7 @@ class Wire:
         self.indexes: dict[str, Kept] = {}
         self.tasks: list[Task] = []
         self.is_busy = False
+        self.busy_from: str | None = None  # It is busy from the first task of this type on.
         self._said: dict[tuple[str, str], list[Said]] = {}
         self._failures: dict[str, Mapping[str, str]] = {}
         self._lock = threading.Lock()
@@ -244,6 +245,7 @@ class Wire:
     def _task(self, type_: str, index: str | None, call: Call) -> Said:
         task = Task(len(self.tasks), type_, index, call, self._failures.pop(type_, None))
         self.tasks.append(task)
+        self.is_busy |= type_ == self.busy_from
         shown = {"taskUid": task.uid, "indexUid": index, "status": "enqueued", "type": type_}
         return Said({**shown, "enqueuedAt": datetime.now(UTC).isoformat()}, 202)
 
