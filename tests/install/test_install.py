@@ -125,9 +125,9 @@ def test_a_first_turn_is_found_by_every_door(installed: Installed) -> None:
         turn = {"user": "ann", "session": "s", "messages": [{"role": "user", "content": ANSWER}]}
         http.post("/v1/turns", json=turn).raise_for_status()
         found = http.post("/v1/search", json={"query": QUESTION}).json()
-    assert ANSWER in found["hits"][0]["content"]
+    assert ANSWER in found["results"][0]["content"]
 
-    assert ANSWER in installed.run("lamina", "search", QUESTION)
+    assert ANSWER in installed.run("lamina", "context", QUESTION)
     assert ANSWER in installed.run("python", "-c", BY_PYTHON)
     assert ANSWER in installed.run("python", "-c", BY_MCP, str(installed.commands / "lamina"))
 
