@@ -1,4 +1,4 @@
-"""Agents over one workspace: writes that get lost, stale reads, work claimed twice, what one learns and others find."""
+"""Agents over one workspace: lost writes, stale reads, work claimed twice, the time from learning to finding."""
 
 import asyncio
 import random
@@ -52,7 +52,7 @@ class Fact:
 
 @dataclass
 class Ledger:
-    """What the service acknowledged to any agent; the benchmark's own memory, of which no agent reads."""
+    """All writes that the service acknowledged; no agent reads this record of the benchmark."""
 
     facts: dict[str, Fact] = field(default_factory=dict)
     claims: list[tuple[str, str]] = field(default_factory=list)
@@ -84,7 +84,7 @@ def measure(
     url: UrlOption = None,
     key: KeyOption = None,
 ) -> None:
-    """Let agents claim work, learn from it and look for what others learned; count what goes wrong."""
+    """Let agents claim work, learn from it and search for the lessons of others; count the errors."""
     # At the end of the path: what both have comes from this environment.
     sys.path += [str(folder) for folder in frameworks.glob("lib/python3*/site-packages")]
     has_langgraph = are_installed("langgraph")
@@ -277,7 +277,7 @@ async def count_lost(client: AsyncClient, board: str, ledger: Ledger) -> int:
 
 
 async def count_taken_twice(client: AsyncClient, ledger: Ledger) -> int:
-    """Count tasks of which two agents were told that they have them, or that another agent has than was told."""
+    """Count tasks that two agents were told to have, or whose stored owner is another agent."""
     owners = dict(ledger.claims)
     twice = len(ledger.claims) - len(owners)
     for task, owner in owners.items():

@@ -197,7 +197,7 @@ class _Gateway:
         return StreamingResponse(parts(), headers=sent, background=BackgroundTask(after))
 
     async def _renew(self, request: Request, asked: _Asked, body: list[bytes]) -> None:
-        """Ask the endpoint anew in place of an answer that is stale, for those who ask next."""
+        """Ask the endpoint for a fresh answer in place of a stale one, for later callers."""
         try:
             await self._with_memories(asked, body)
             passing = await self._passing(request, asked, body)

@@ -309,6 +309,6 @@ class ProjectionHandle(CalledDeployment):
         return drift
 
     async def compact(self, tenant: str) -> Sequence[Remnant]:
-        """Have the store written anew, without its deleted rows; return where some may be left."""
+        """Rewrite the store without its deleted rows; return the places where some may remain."""
         remnants: Sequence[Remnant] = await self.call("compact", self._projection, tenant)
         return remnants

@@ -1,4 +1,4 @@
-"""Lists of what there is: workspaces, namespaces, sessions, users and agents."""
+"""Lists of workspaces, namespaces, sessions, users and agents."""
 
 from typing import Annotated
 
@@ -36,7 +36,7 @@ ByName = Annotated[Listing, paged(str, default=DEFAULT, most=MOST)]
 @router.get("/workspaces")
 @allow(Access(Verb.READ, {WORKSPACE: COMMON, NAMESPACE: COMMON, AGENT: COMMON}))
 async def list_workspaces(services: ServicesDep, principal: PrincipalDep, listing: ByName) -> WorkspacesOut:
-    """List the workspaces of the tenant by their names, with what is in them; those alone that the key reaches."""
+    """List the tenant's workspaces within the key's bounds, by name, with counts and sizes."""
     bounds = principal.bounds
     found = await services.reads.directory.workspaces(
         principal.tenant, listing.page, workspaces=bounds.workspaces, namespaces=bounds.namespaces
@@ -50,7 +50,7 @@ async def list_workspaces(services: ServicesDep, principal: PrincipalDep, listin
 async def list_namespaces(
     services: ServicesDep, principal: PrincipalDep, whose: WorkspaceDep, listing: ByName
 ) -> NamespacesOut:
-    """List the namespaces of a workspace by their names, with what is in them; those alone that the key reaches."""
+    """List a workspace's namespaces within the key's bounds, by name, with counts and sizes."""
     workspace = clean_id(whose.workspace, "workspace")
     found = await services.reads.directory.namespaces(
         principal.tenant, workspace, listing.page, namespaces=principal.bounds.namespaces

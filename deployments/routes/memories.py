@@ -162,7 +162,7 @@ def _document(stored: StoredDocument) -> DocumentOut:
 async def _visible(
     principal: Principal, found: FoundMemory, read: Callable[[Scope, UUID], Coroutine[Any, Any, Shown | None]]
 ) -> Shown:
-    """Return what the key may see of the graph: where it is bound to users, what one of them may.
+    """Return the part of the graph that the key may see; bound to users, it sees as each of them does.
 
     Raises:
         NotFound: If none of them may see it.
