@@ -42,7 +42,7 @@ async def refuse_ambiguous(request: Request) -> None:
     for name in request.query_params:
         if name not in call.parameters:
             raise InvalidInput(
-                name, f"is not known here; the query knows {', '.join(sorted(call.parameters)) or 'nothing'}"
+                name, f"is not known here; the query knows {', '.join(sorted(call.parameters)) or 'no name'}"
             )
         if not call.parameters[name] and len(request.query_params.getlist(name)) > 1:
             raise InvalidInput(name, "is sent more than once; send it once")
