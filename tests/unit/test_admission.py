@@ -10,6 +10,7 @@ import pytest
 from lamina.errors import TURN, Overloaded, Unavailable
 from lamina.policies.limits.concurrency import FEWEST, FIRST, KEPT_S, MANY_QUEUED, MOST_KINDS, SAMPLES, ConcurrencyLimit
 from lamina.search.admission import SearchPlaces
+from tests.support.virtual_time import in_virtual_time
 
 MOST = 100
 LATE_S = 60.0
@@ -128,6 +129,7 @@ class Searches:
             self.retry_after_s.append(error.retry_after_s)
 
 
+@in_virtual_time
 async def test_a_search_begins_at_once_while_there_are_places_and_waits_for_one_otherwise() -> None:
     searches = Searches(places=2)
 
@@ -140,6 +142,7 @@ async def test_a_search_begins_at_once_while_there_are_places_and_waits_for_one_
     assert searches.places._running == 0
 
 
+@in_virtual_time
 async def test_a_search_that_would_wait_longer_than_it_may_is_refused_at_once_and_told_when_to_come_back() -> None:
     searches = Searches(places=2)
     await searches.ask("a", 2)
@@ -154,6 +157,7 @@ async def test_a_search_that_would_wait_longer_than_it_may_is_refused_at_once_an
     assert len(searches.begun) == 6
 
 
+@in_virtual_time
 async def test_tenants_that_wait_take_turns_and_one_is_not_refused_for_what_another_one_asks() -> None:
     searches = Searches(places=1)
     await searches.ask("loud")
@@ -169,6 +173,7 @@ async def test_tenants_that_wait_take_turns_and_one_is_not_refused_for_what_anot
     assert searches.begun[1:7] == ["loud", "loud", "quiet", "loud", "quiet", "loud"]
 
 
+@in_virtual_time
 async def test_a_search_whose_turn_does_not_come_is_refused_after_its_longest_wait() -> None:
     searches = Searches(places=1, max_wait_s=0.05)
 
@@ -181,6 +186,7 @@ async def test_a_search_whose_turn_does_not_come_is_refused_after_its_longest_wa
     assert searches.begun == ["a", "a"]
 
 
+@in_virtual_time
 async def test_a_caller_that_goes_away_leaves_its_turn_and_its_place_to_others() -> None:
     searches = Searches(places=1)
     await searches.ask("a", 3)
@@ -196,6 +202,7 @@ async def test_a_caller_that_goes_away_leaves_its_turn_and_its_place_to_others()
 
 
 @pytest.mark.parametrize("seed", range(5))
+@in_virtual_time
 async def test_no_place_is_lost_however_searches_end(seed: int) -> None:
     chance = Random(seed)  # noqa: S311 - no secret
     searches = Searches(places=3, max_wait_s=0.002)
@@ -212,6 +219,7 @@ async def test_no_place_is_lost_however_searches_end(seed: int) -> None:
     assert (searches.places._running, len(searches.places._waiting)) == (0, 0)
 
 
+@in_virtual_time
 async def test_the_time_of_a_search_that_fails_does_not_count() -> None:
     searches = Searches(places=1)
 
@@ -227,6 +235,7 @@ async def test_the_time_of_a_search_that_fails_does_not_count() -> None:
     assert searches.begun == ["a"]
 
 
+@in_virtual_time
 async def test_where_all_searches_miss_their_deadlines_fewer_run() -> None:
     now = [0.0]
     places = SearchPlaces(limit := ConcurrencyLimit(30, late_s=0.5), 1.0, lambda: now[0])

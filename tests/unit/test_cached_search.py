@@ -26,14 +26,16 @@ from lamina.errors import Unavailable
 from lamina.policies.caching.answer_keys import AnswerPolicy, RequestIdentity
 from lamina.policies.caching.shard import LayerLimits, ShardLimits, SwarmLimits
 from lamina.search.fused_search import SearchHints
+from tests.support.virtual_time import in_virtual_time
 
 NOON = datetime(2026, 6, 1, 12, tzinfo=UTC)
-SOON = 0.2
-GUARD = BreakerPolicy(SOON, failures=3, pause_s=60)
+PATIENCE_S = 60.0
+NEVER_S = 3600.0
+GUARD = BreakerPolicy(PATIENCE_S, failures=3, pause_s=NEVER_S)
 ALL = frozenset(Layer)
 STAMP = Stamp(namespace=3, workspace=1, is_settled=True)
 WHOLE = {Layer.TURN: 300.0, Layer.NEGATIVE: 30.0, Layer.SWARM: 300.0}
-POLICY = AnswerPolicy(b"release", 1, WHOLE, front_entries=10, front_bytes=10_000, deadline_s=SOON)
+POLICY = AnswerPolicy(b"release", 1, WHOLE, front_entries=10, front_bytes=10_000, deadline_s=PATIENCE_S)
 LIMITS = ShardLimits(
     {layer: LayerLimits(100, 300) for layer in (Layer.TURN, Layer.NEGATIVE, Layer.GRAPH, Layer.EMBEDDINGS)},
     SwarmLimits(LayerLimits(10, 300), swarms=10, max_bytes=100_000),
@@ -51,7 +53,7 @@ class Stamps:
         if isinstance(self.stamp, Exception):
             raise self.stamp
         if self.stamp is None:
-            await asyncio.sleep(60)
+            await asyncio.sleep(NEVER_S)
         assert isinstance(self.stamp, Stamp)
         return self.stamp
 
@@ -73,7 +75,7 @@ class Broken(CacheShardActor):
     async def _fail(self) -> Any:
         self.calls += 1
         if self._hangs:
-            await asyncio.sleep(60)
+            await asyncio.sleep(NEVER_S)
         raise RuntimeError("the shard is broken")
 
 
@@ -99,8 +101,9 @@ class Replica:
         stamps: Stamps | None = None,
         policy: AnswerPolicy = POLICY,
         layers: frozenset[Layer] = ALL,
+        guard: BreakerPolicy = GUARD,
     ) -> None:
-        self.caches = SharedCaches({"cache-0": shard}, layers, GUARD)
+        self.caches = SharedCaches({"cache-0": shard}, layers, guard)
         self.stamps = stamps or Stamps()
         self.searched = 0
         self.hints: list[SearchHints] = []
@@ -322,7 +325,9 @@ async def test_another_release_or_configuration_shares_nothing() -> None:
     assert (await other.walk()).layers == ()
 
 
-async def test_nobody_joins_a_search_that_began_while_an_index_lagged(replica: Replica) -> None:
+@in_virtual_time
+async def test_nobody_joins_a_search_that_began_while_an_index_lagged() -> None:
+    replica = Replica(CacheShardActor(LIMITS))
     replica.gate, bodies = asyncio.Event(), iter([b'{"seen":"before"}', b'{"seen":"after"}'])
 
     def answer() -> RenderedAnswer:
@@ -336,17 +341,20 @@ async def test_nobody_joins_a_search_that_began_while_an_index_lagged(replica: R
 
     assert b"before" in (await first).body()
     assert b"after" in (await second).body()
+    await replica.caches.close()
 
 
+@in_virtual_time
 async def test_stamps_that_fail_are_soon_not_waited_for() -> None:
     stamps = Stamps(None)
-    replica = Replica(CacheShardActor(LIMITS), stamps=stamps, policy=replace(POLICY, failures=2, pause_s=60))
+    replica = Replica(CacheShardActor(LIMITS), stamps=stamps, policy=replace(POLICY, failures=2, pause_s=NEVER_S))
 
-    async with asyncio.timeout(10 * SOON):
+    async with asyncio.timeout(3 * PATIENCE_S):
         assert [await replica.stamp() for _ in range(50)] == [None] * 50
     await replica.caches.close()
 
 
+@in_virtual_time
 async def test_one_search_serves_all_that_ask_meanwhile_and_survives_the_first_caller() -> None:
     replica = Replica(CacheShardActor(LIMITS))
     replica.gate = asyncio.Event()
@@ -373,9 +381,10 @@ async def test_an_error_reaches_the_caller_and_is_not_kept(replica: Replica) -> 
 
 
 @pytest.mark.parametrize("hangs", [False, True])
+@in_virtual_time
 async def test_a_shard_that_raises_or_hangs_costs_misses_and_errors_and_soon_no_time(hangs: bool) -> None:
     shard = Broken(hangs=hangs)
-    replica = Replica(shard, policy=replace(POLICY, front_entries=0))
+    replica = Replica(shard, policy=replace(POLICY, front_entries=0), guard=replace(GUARD, deadline_s=0.2))
 
     served = [await replica.ask(query=str(number)) for number in range(10)]
 
@@ -388,6 +397,7 @@ async def test_a_shard_that_raises_or_hangs_costs_misses_and_errors_and_soon_no_
 
 
 @pytest.mark.parametrize("stamp", [Unavailable("postgres", "it is down"), None])
+@in_virtual_time
 async def test_without_a_stamp_in_time_there_is_none(stamp: Exception | None) -> None:
     replica = Replica(CacheShardActor(LIMITS), stamps=Stamps(stamp))
 
@@ -447,7 +457,7 @@ async def test_the_counts_of_a_tenant_are_those_of_its_requests(replica: Replica
 async def test_counts_that_the_shard_does_not_take_are_told_later() -> None:
     shard = CacheShardActor(LIMITS)
     keep, shard.keep = shard.keep, Broken().keep  # type: ignore[method-assign]
-    caches = SharedCaches({"cache-0": shard}, ALL, BreakerPolicy(SOON, failures=3, pause_s=0.01))
+    caches = SharedCaches({"cache-0": shard}, ALL, BreakerPolicy(PATIENCE_S, failures=3, pause_s=0.01))
 
     caches.observe(Layer.TURN, LayerOutcome.HIT)
     await caches.flush()

@@ -8,8 +8,9 @@ import pytest
 from lamina.aio import circuit_breaker
 from lamina.aio.circuit_breaker import BreakerPolicy, CircuitBreaker
 from lamina.errors import Overloaded, Unavailable
+from tests.support.virtual_time import in_virtual_time
 
-GUARD = BreakerPolicy(deadline_s=0.02, failures=2, pause_s=1)
+GUARD = BreakerPolicy(deadline_s=10, failures=2, pause_s=60)
 
 
 class Part:
@@ -29,6 +30,7 @@ class Part:
 
 
 @pytest.mark.parametrize(("state", "error"), [("failing", ConnectionError), ("hanging", Unavailable)])
+@in_virtual_time
 async def test_a_part_that_fails_is_open_and_asked_again_later(
     state: str, error: type[Exception], caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -43,7 +45,7 @@ async def test_a_part_that_fails_is_open_and_asked_again_later(
     assert (part.calls, guarded.is_open) == (2, True)
 
     part.state = "up"
-    await asyncio.sleep(1.02)
+    await asyncio.sleep(61)
     assert await guarded.call(part) == "answer"
     assert not guarded.is_open
     mine = [record for record in caplog.records if record.name == circuit_breaker.__name__]
@@ -52,6 +54,7 @@ async def test_a_part_that_fails_is_open_and_asked_again_later(
     ]
 
 
+@in_virtual_time
 async def test_a_single_failure_changes_nothing_and_a_call_may_have_a_deadline_of_its_own() -> None:
     part, guarded = Part(), CircuitBreaker("part", GUARD)
     part.state = "failing"
@@ -60,9 +63,9 @@ async def test_a_single_failure_changes_nothing_and_a_call_may_have_a_deadline_o
     part.state = "up"
 
     async def slow() -> str:
-        await asyncio.sleep(0.05)
+        await asyncio.sleep(20)
         return await part()
 
-    assert await guarded.call(slow, deadline_s=5) == "answer"
-    with pytest.raises(Unavailable, match=r"no answer within 0.02 s"):
+    assert await guarded.call(slow, deadline_s=30) == "answer"
+    with pytest.raises(Unavailable, match="no answer within 10 s"):
         await guarded.call(slow)

@@ -12,6 +12,7 @@ from lamina.aio.coalescing import Coalescer
 from lamina.aio.write_behind import WriteBehind
 from lamina.errors import Overloaded, Unavailable
 from tests.support.tasks import tasks_of
+from tests.support.virtual_time import in_virtual_time
 
 PART = "embedder"
 LONG_S = 3600.0
@@ -56,6 +57,7 @@ async def submitted(coalescer: Coalescer[str, str], *items: str) -> list[asyncio
     return tasks
 
 
+@in_virtual_time
 async def test_a_lone_call_goes_at_once() -> None:
     gate = Gate()
     coalescer = Coalescer(gate, part=PART)
@@ -67,6 +69,7 @@ async def test_a_lone_call_goes_at_once() -> None:
     assert await task == "A"
 
 
+@in_virtual_time
 async def test_what_queues_during_a_call_travels_together_in_its_order() -> None:
     gate = Gate()
     coalescer = Coalescer(gate, part=PART, max_in_flight=1)
@@ -78,6 +81,7 @@ async def test_what_queues_during_a_call_travels_together_in_its_order() -> None
     assert gate.batches == [["a"], ["b", "c", "d"]]
 
 
+@in_virtual_time
 async def test_no_more_calls_are_in_flight_than_allowed() -> None:
     gate = Gate()
     coalescer = Coalescer(gate, part=PART, max_in_flight=2)
@@ -90,6 +94,7 @@ async def test_no_more_calls_are_in_flight_than_allowed() -> None:
     assert gate.batches == [["a"], ["b"], ["c", "d"]]
 
 
+@in_virtual_time
 async def test_a_call_carries_no_more_items_than_allowed() -> None:
     gate = Gate()
     coalescer = Coalescer(gate, part=PART, max_in_flight=1, max_items=2)
@@ -101,6 +106,7 @@ async def test_a_call_carries_no_more_items_than_allowed() -> None:
     assert gate.batches == [["a"], ["b", "c"], ["d", "e"], ["f"]]
 
 
+@in_virtual_time
 async def test_items_are_weighed_and_one_that_is_too_heavy_goes_alone() -> None:
     gate = Gate()
     coalescer = Coalescer(gate, part=PART, max_in_flight=1, max_items=4, weigh=len)
@@ -112,6 +118,7 @@ async def test_items_are_weighed_and_one_that_is_too_heavy_goes_alone() -> None:
     assert gate.batches == [["first"], ["aa", "bb"], ["c"], ["much too heavy"], ["d"]]
 
 
+@in_virtual_time
 async def test_a_caller_that_gives_up_leaves_the_others_in_its_batch_answered() -> None:
     gate = Gate()
     coalescer = Coalescer(gate, part=PART, max_in_flight=1)
@@ -128,6 +135,7 @@ async def test_a_caller_that_gives_up_leaves_the_others_in_its_batch_answered() 
     assert second.cancelled()
 
 
+@in_virtual_time
 async def test_the_error_of_a_batch_reaches_those_who_still_wait() -> None:
     def fail(items: Sequence[str]) -> Sequence[str]:
         raise ValueError(items[0])
@@ -144,6 +152,7 @@ async def test_the_error_of_a_batch_reaches_those_who_still_wait() -> None:
     assert [str(error) for error in await asyncio.gather(first, third, return_exceptions=True)] == ["a", "b"]
 
 
+@in_virtual_time
 async def test_a_caller_that_gives_up_in_the_queue_is_not_sent() -> None:
     gate = Gate()
     coalescer = Coalescer(gate, part=PART, max_in_flight=1)
@@ -156,6 +165,7 @@ async def test_a_caller_that_gives_up_in_the_queue_is_not_sent() -> None:
     assert gate.batches == [["a"], ["c"]]
 
 
+@in_virtual_time
 async def test_if_all_that_waited_gave_up_nothing_is_sent_and_the_next_call_goes() -> None:
     gate = Gate()
     coalescer = Coalescer(gate, part=PART, max_in_flight=1)
@@ -170,6 +180,7 @@ async def test_if_all_that_waited_gave_up_nothing_is_sent_and_the_next_call_goes
 
 
 @pytest.mark.parametrize("count", [0, 2, 4])
+@in_virtual_time
 async def test_another_number_of_results_fails_every_caller_of_the_batch(count: int) -> None:
     gate = Gate(lambda items: ["x"] * (count if len(items) > 1 else 1))
     coalescer = Coalescer(gate, part=PART, max_in_flight=1)
@@ -183,6 +194,7 @@ async def test_another_number_of_results_fails_every_caller_of_the_batch(count: 
     assert f"returned {count} results for 3 items" in str(outcomes[0])
 
 
+@in_virtual_time
 async def test_an_exception_reaches_every_caller_of_its_batch_and_no_other() -> None:
     def fail_for_many(items: Sequence[str]) -> Sequence[str]:
         if len(items) > 1:
@@ -201,6 +213,7 @@ async def test_an_exception_reaches_every_caller_of_its_batch_and_no_other() -> 
     assert await coalescer.submit("d") == "d"
 
 
+@in_virtual_time
 async def test_a_full_queue_refuses_the_newest_at_once_and_keeps_the_others() -> None:
     gate = Gate()
     coalescer = Coalescer(gate, part=PART, max_in_flight=1, max_queued=2)
@@ -215,6 +228,7 @@ async def test_a_full_queue_refuses_the_newest_at_once_and_keeps_the_others() ->
     assert await coalescer.submit("e") == "E"
 
 
+@in_virtual_time
 async def test_a_caller_that_gives_up_frees_its_place_in_the_queue() -> None:
     gate = Gate()
     coalescer = Coalescer(gate, part=PART, max_in_flight=1, max_queued=2)
@@ -229,6 +243,7 @@ async def test_a_caller_that_gives_up_frees_its_place_in_the_queue() -> None:
     assert await patient == "D"
 
 
+@in_virtual_time
 async def test_a_call_that_is_cancelled_tells_its_callers_that_the_part_is_gone() -> None:
     gate = Gate()
     coalescer = Coalescer(gate, part=PART)
@@ -241,6 +256,7 @@ async def test_a_call_that_is_cancelled_tells_its_callers_that_the_part_is_gone(
         await task
 
 
+@in_virtual_time
 async def test_under_load_every_caller_gets_its_own_answer() -> None:
     async def call(items: Sequence[int]) -> Sequence[int]:
         await asyncio.sleep(0)
@@ -297,6 +313,7 @@ async def until(table: Table, *batches: str) -> None:
     assert table.batches == list(batches)
 
 
+@in_virtual_time
 async def test_what_comes_within_a_window_is_written_by_one_call_in_its_order() -> None:
     table = Table()
     async with behind(table, window_s=SOON_S) as buffer:
@@ -311,6 +328,7 @@ async def test_what_comes_within_a_window_is_written_by_one_call_in_its_order() 
         await until(table, "abcd", "e")
 
 
+@in_virtual_time
 async def test_without_a_window_items_of_one_turn_are_written_in_the_next() -> None:
     table = Table()
     async with behind(table, window_s=0.0) as buffer:
@@ -322,6 +340,7 @@ async def test_without_a_window_items_of_one_turn_are_written_in_the_next() -> N
         assert table.batches == ["abc"]
 
 
+@in_virtual_time
 async def test_no_task_runs_where_there_is_nothing_to_write() -> None:
     before = tasks_of(write_behind)
     async with behind(Table(), window_s=0.0) as buffer:
@@ -334,6 +353,7 @@ async def test_no_task_runs_where_there_is_nothing_to_write() -> None:
         assert tasks_of(write_behind) == before
 
 
+@in_virtual_time
 async def test_a_full_batch_is_written_without_waiting_and_the_rest_gathers_on() -> None:
     table = Table()
     async with behind(table, max_items=3) as buffer:
@@ -350,6 +370,7 @@ async def test_a_full_batch_is_written_without_waiting_and_the_rest_gathers_on()
         assert table.batches == ["abc", "def", "ghi"]
 
 
+@in_virtual_time
 async def test_a_flush_writes_all_that_is_there_in_its_order() -> None:
     table = Table()
     async with behind(table, max_items=3) as buffer:
@@ -360,6 +381,7 @@ async def test_a_flush_writes_all_that_is_there_in_its_order() -> None:
         assert table.batches == ["abc", "def", "gh"]
 
 
+@in_virtual_time
 async def test_a_flush_waits_for_the_batch_that_is_being_written() -> None:
     table = Table(hangs=True)
     async with behind(table, max_items=2) as buffer:
@@ -375,6 +397,7 @@ async def test_a_flush_waits_for_the_batch_that_is_being_written() -> None:
         assert table.batches == ["ab"]
 
 
+@in_virtual_time
 async def test_after_a_flush_the_next_items_have_a_window_again() -> None:
     table = Table(hangs=True)
     async with behind(table, max_items=2) as buffer:
@@ -391,6 +414,7 @@ async def test_after_a_flush_the_next_items_have_a_window_again() -> None:
         assert table.batches == ["ab"]
 
 
+@in_virtual_time
 async def test_a_flush_does_not_wait_for_what_comes_after_it() -> None:
     table = Table()
 
@@ -407,6 +431,7 @@ async def test_a_flush_does_not_wait_for_what_comes_after_it() -> None:
     await asyncio.wait_for(buffer.close(), PATIENCE_S)
 
 
+@in_virtual_time
 async def test_a_flush_of_nothing_calls_nobody() -> None:
     table = Table()
     async with behind(table) as buffer:
@@ -415,6 +440,7 @@ async def test_a_flush_of_nothing_calls_nobody() -> None:
     assert table.batches == []
 
 
+@in_virtual_time
 async def test_a_batch_that_fails_is_reported_and_dropped_and_the_next_one_is_written(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -429,6 +455,7 @@ async def test_a_batch_that_fails_is_reported_and_dropped_and_the_next_one_is_wr
         assert "table: 2 items are not written: OSError('gone')" in caplog.text
 
 
+@in_virtual_time
 async def test_a_batch_that_hangs_is_given_up_at_its_deadline() -> None:
     table, errors = Table(hangs=True), list[Exception]()
     async with behind(table, window_s=0.0, deadline_s=SOON_S, on_error=errors.append) as buffer:
@@ -442,6 +469,7 @@ async def test_a_batch_that_hangs_is_given_up_at_its_deadline() -> None:
         await until(table, "b")
 
 
+@in_virtual_time
 async def test_beyond_the_capacity_the_newest_is_dropped_and_counted() -> None:
     table = Table()
     async with behind(table, capacity=3) as buffer:
@@ -454,6 +482,7 @@ async def test_beyond_the_capacity_the_newest_is_dropped_and_counted() -> None:
         assert (table.batches, buffer.dropped) == (["abc", "f"], 2)
 
 
+@in_virtual_time
 async def test_while_the_table_hangs_adding_returns_at_once_and_memory_stays_bounded() -> None:
     table = Table(hangs=True)
     async with behind(table, window_s=0.0, max_items=2, capacity=3) as buffer:
@@ -467,6 +496,7 @@ async def test_while_the_table_hangs_adding_returns_at_once_and_memory_stays_bou
         await until(table, "ab", "cd", "e")
 
 
+@in_virtual_time
 async def test_the_end_writes_what_is_left_and_takes_nothing_more() -> None:
     table = Table()
     async with behind(table, max_items=2) as buffer:
@@ -479,6 +509,7 @@ async def test_the_end_writes_what_is_left_and_takes_nothing_more() -> None:
         assert (table.batches, buffer.dropped) == (["ab", "c"], 1)
 
 
+@in_virtual_time
 async def test_the_end_does_not_wait_for_a_table_that_hangs(caplog: pytest.LogCaptureFixture) -> None:
     table = Table(hangs=True)
     async with behind(table, max_items=1, deadline_s=SOON_S) as buffer:
@@ -492,6 +523,7 @@ async def test_the_end_does_not_wait_for_a_table_that_hangs(caplog: pytest.LogCa
         assert "items stay unwritten at the end" in caplog.text
 
 
+@in_virtual_time
 async def test_a_caller_that_gives_up_its_flush_leaves_the_batch_to_be_written() -> None:
     table = Table(hangs=True)
     async with behind(table) as buffer:
@@ -508,6 +540,7 @@ async def test_a_caller_that_gives_up_its_flush_leaves_the_batch_to_be_written()
 
 
 @pytest.mark.parametrize("turns", range(8))
+@in_virtual_time
 async def test_a_flush_is_never_deaf_to_a_cancellation(turns: int) -> None:
     table = Table()
     async with behind(table, max_items=1) as buffer:
@@ -524,6 +557,7 @@ async def test_a_flush_is_never_deaf_to_a_cancellation(turns: int) -> None:
         await until(table, *"abcdefgh")
 
 
+@in_virtual_time
 async def test_an_end_that_is_cancelled_ends_the_task_all_the_same() -> None:
     before = tasks_of(write_behind)
     table = Table(hangs=True)
@@ -540,6 +574,7 @@ async def test_an_end_that_is_cancelled_ends_the_task_all_the_same() -> None:
     assert tasks_of(write_behind) == before
 
 
+@in_virtual_time
 async def test_a_task_that_is_cancelled_while_it_gathers_loses_nothing() -> None:
     table = Table()
     async with behind(table) as buffer:
@@ -555,6 +590,7 @@ async def test_a_task_that_is_cancelled_while_it_gathers_loses_nothing() -> None
         assert table.batches == ["ab"]
 
 
+@in_virtual_time
 async def test_a_task_that_is_cancelled_while_it_writes_holds_up_no_flush() -> None:
     table = Table(hangs=True)
     async with behind(table, max_items=1) as buffer:
@@ -603,6 +639,7 @@ def refuse_poison(items: Sequence[str]) -> Sequence[str]:
     return [item.upper() for item in items]
 
 
+@in_virtual_time
 async def test_a_batch_that_fails_is_sent_again_item_by_item() -> None:
     gate = Gate(refuse_poison)
     coalescer = Coalescer(gate, part=PART, max_in_flight=1, is_sent_singly=True)
@@ -616,6 +653,7 @@ async def test_a_batch_that_fails_is_sent_again_item_by_item() -> None:
     assert gate.batches == [["a"], ["b", "poison", "secret"], ["b"], ["poison"], ["secret"]]
 
 
+@in_virtual_time
 async def test_a_batch_that_met_a_full_queue_is_not_sent_again() -> None:
     def refuse(items: Sequence[str]) -> Sequence[str]:
         raise Overloaded(PART, "its queue is full")
@@ -631,6 +669,7 @@ async def test_a_batch_that_met_a_full_queue_is_not_sent_again() -> None:
     assert gate.batches == [["a"], ["b", "c"]]
 
 
+@in_virtual_time
 async def test_what_comes_while_a_call_takes_its_time_waits_for_its_end_and_travels_together() -> None:
     gate = Gate()
     coalescer = Coalescer(gate, part=PART, max_in_flight=4, patience_s=LONG_S, enough=3)
@@ -644,6 +683,7 @@ async def test_what_comes_while_a_call_takes_its_time_waits_for_its_end_and_trav
     assert gate.batches == [["a"], ["b", "c"]]
 
 
+@in_virtual_time
 async def test_enough_items_wait_for_no_call() -> None:
     gate = Gate()
     coalescer = Coalescer(gate, part=PART, max_in_flight=4, patience_s=LONG_S, enough=2)
@@ -655,6 +695,7 @@ async def test_enough_items_wait_for_no_call() -> None:
     assert await asyncio.gather(*tasks) == ["A", "B", "C", "D"]
 
 
+@in_virtual_time
 async def test_items_wait_no_longer_than_their_patience_for_a_call_that_hangs() -> None:
     gate = Gate()
     coalescer = Coalescer(gate, part=PART, max_in_flight=2, patience_s=SOON_S, enough=8)

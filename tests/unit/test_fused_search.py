@@ -19,6 +19,7 @@ from lamina.search.fused_search import WITHOUT_HINTS, Deadlines, Search, SearchH
 from lamina.search.late_rows import LEAST_SPARE
 from lamina.search.tier_sources import TierSources
 from tests.support.embedders import Uncached
+from tests.support.virtual_time import in_virtual_time
 from tests.unit.builders import NOON, POLICY, Rows, candidate, memory, query, ranking, request
 
 SOON = 0.2
@@ -131,6 +132,7 @@ def tier_of(*sources: Answers) -> TierSources:
     return TierSources(sources, deadline_s=SOON / 2)
 
 
+@in_virtual_time
 async def test_every_source_of_a_tier_answers_under_its_name() -> None:
     tier = tier_of(Answers(Source.NOTES_HYBRID, 1, 2), Answers(Source.NOTES_WARM))
 
@@ -139,6 +141,7 @@ async def test_every_source_of_a_tier_answers_under_its_name() -> None:
     assert outcomes == {Source.NOTES_HYBRID: ranking(Source.NOTES_HYBRID, 1, 2), Source.NOTES_WARM: ()}
 
 
+@in_virtual_time
 async def test_the_sources_of_a_tier_are_asked_at_the_same_time() -> None:
     barrier = asyncio.Barrier(2)
     sources = (Together(Source.NOTES_HYBRID, barrier), Together(Source.NOTES_WARM, barrier))
@@ -148,6 +151,7 @@ async def test_the_sources_of_a_tier_are_asked_at_the_same_time() -> None:
     assert [len(outcome) for outcome in outcomes.values() if not isinstance(outcome, Failure)] == [1, 1]
 
 
+@in_virtual_time
 async def test_a_source_that_misses_its_deadline_is_a_failure_and_the_other_answers() -> None:
     tier = tier_of(Hangs(Source.NOTES_HYBRID), Answers(Source.NOTES_WARM, 1))
 
@@ -165,6 +169,7 @@ async def test_a_source_that_misses_its_deadline_is_a_failure_and_the_other_answ
         (TimeoutError(), "no answer within"),
     ],
 )
+@in_virtual_time
 async def test_a_source_that_raises_is_a_failure_with_its_reason(error: Exception, reason: str) -> None:
     tier = tier_of(Raises(Source.NOTES_HYBRID, error), Answers(Source.NOTES_WARM, 1))
 
@@ -176,6 +181,7 @@ async def test_a_source_that_raises_is_a_failure_with_its_reason(error: Exceptio
     assert outcomes[Source.NOTES_WARM] == ranking(Source.NOTES_WARM, 1)
 
 
+@in_virtual_time
 async def test_a_search_that_is_given_up_gives_up_its_sources() -> None:
     tier = TierSources([Hangs(Source.NOTES_HYBRID)], deadline_s=NEVER)
     searching = asyncio.create_task(tier.search(query()))
@@ -187,6 +193,7 @@ async def test_a_search_that_is_given_up_gives_up_its_sources() -> None:
         await searching
 
 
+@in_virtual_time
 async def test_the_answer_is_fused_over_all_tiers_and_nothing_is_degraded() -> None:
     sessions = Answers(Source.SESSION_VECTORS, 1)
     notes = Answers(Source.NOTES_HYBRID, 2, 3)
@@ -199,6 +206,7 @@ async def test_the_answer_is_fused_over_all_tiers_and_nothing_is_degraded() -> N
     assert answer.degraded == {}
 
 
+@in_virtual_time
 async def test_every_source_is_asked_with_one_vector_of_the_active_generation() -> None:
     sessions, notes, embedder = Answers(Source.SESSION_VECTORS, 1), Answers(Source.NOTES_HYBRID, 2), Embeds()
     search = search_over({Tier.SESSIONS: tier_of(sessions), Tier.NOTES: tier_of(notes)}, embedder)
@@ -210,6 +218,7 @@ async def test_every_source_is_asked_with_one_vector_of_the_active_generation() 
     assert sessions.asked == notes.asked == [expected]
 
 
+@in_virtual_time
 async def test_the_answer_has_no_more_hits_than_asked_for() -> None:
     search = search_over({Tier.NOTES: tier_of(Answers(Source.NOTES_HYBRID, *range(1, 9)))})
 
@@ -219,6 +228,7 @@ async def test_the_answer_has_no_more_hits_than_asked_for() -> None:
     assert answer.answered == {Source.NOTES_HYBRID: 8}
 
 
+@in_virtual_time
 async def test_sources_contribute_at_least_as_many_hits_as_are_asked_for() -> None:
     notes = Answers(Source.NOTES_HYBRID, 1)
     search = search_over({Tier.NOTES: tier_of(notes)})
@@ -229,6 +239,7 @@ async def test_sources_contribute_at_least_as_many_hits_as_are_asked_for() -> No
     assert [asked.limit for asked in notes.asked] == [10, 50]
 
 
+@in_virtual_time
 async def test_only_the_tiers_that_are_wanted_are_asked() -> None:
     sessions, notes = Answers(Source.SESSION_VECTORS, 1), Answers(Source.NOTES_HYBRID, 2)
     search = search_over({Tier.SESSIONS: tier_of(sessions), Tier.NOTES: tier_of(notes)})
@@ -247,6 +258,7 @@ async def test_only_the_tiers_that_are_wanted_are_asked() -> None:
         Embeds(after_s=NEVER),
     ],
 )
+@in_virtual_time
 async def test_without_the_embedder_words_are_searched_and_the_answer_says_so(embedder: Embeds) -> None:
     notes = Answers(Source.NOTES_WARM, 1)
     search = search_over({Tier.NOTES: tier_of(notes)}, embedder)
@@ -258,6 +270,7 @@ async def test_without_the_embedder_words_are_searched_and_the_answer_says_so(em
     assert [(asked.words, asked.embedding) for asked in notes.asked] == [(("green", "tea"), None)]
 
 
+@in_virtual_time
 async def test_without_the_embedder_the_memories_of_the_active_generation_are_searched() -> None:
     notes = Answers(Source.NOTES_WARM, 1)
     search = search_over({Tier.NOTES: tier_of(notes)}, Embeds(error=RuntimeError("out of memory")))
@@ -268,6 +281,7 @@ async def test_without_the_embedder_the_memories_of_the_active_generation_are_se
 
 
 @pytest.mark.parametrize("down", [TierDown(), TierDown(Unavailable("notes", "no replica")), TierDown(OSError("gone"))])
+@in_virtual_time
 async def test_a_tier_that_hangs_or_fails_degrades_all_its_sources_and_the_others_answer(down: TierDown) -> None:
     search = search_over({Tier.SESSIONS: tier_of(Answers(Source.SESSION_WORDS, 1)), Tier.NOTES: down})
 
@@ -278,6 +292,7 @@ async def test_a_tier_that_hangs_or_fails_degrades_all_its_sources_and_the_other
     assert answer.degraded.keys() == {"notes_hybrid", "notes_warm", "notes_cold"}
 
 
+@in_virtual_time
 async def test_a_source_that_fails_is_named_with_its_reason() -> None:
     tier = tier_of(Raises(Source.NOTES_HYBRID, ValueError("bad shard")), Answers(Source.NOTES_WARM, 1))
 
@@ -286,12 +301,14 @@ async def test_a_source_that_fails_is_named_with_its_reason() -> None:
     assert answer.degraded == {"notes_hybrid": "ValueError: bad shard"}
 
 
+@in_virtual_time
 async def test_an_empty_answer_is_not_a_failure() -> None:
     answer = await search_over({Tier.NOTES: tier_of(Answers(Source.NOTES_WARM))}).search(request())
 
     assert (answer.hits, answer.answered, answer.degraded) == ((), {Source.NOTES_WARM: 0}, {})
 
 
+@in_virtual_time
 async def test_if_nothing_answers_the_search_is_not_available_and_says_why() -> None:
     tiers: dict[Tier, TierSearcher] = {
         Tier.SESSIONS: TierDown(),
@@ -307,6 +324,7 @@ async def test_if_nothing_answers_the_search_is_not_available_and_says_why() -> 
 
 
 @pytest.mark.parametrize("text", ["", "  ", "\u200b", "a\x00"])
+@in_virtual_time
 async def test_a_blank_or_unclean_query_costs_no_embedding(text: str) -> None:
     embedder = Embeds()
     search = search_over({Tier.NOTES: tier_of(Answers(Source.NOTES_WARM))}, embedder)
@@ -317,6 +335,7 @@ async def test_a_blank_or_unclean_query_costs_no_embedding(text: str) -> None:
     assert embedder.asked == []
 
 
+@in_virtual_time
 async def test_a_search_that_hangs_everywhere_ends_within_its_deadlines() -> None:
     search = search_over({Tier.SESSIONS: TierDown(), Tier.NOTES: TierDown()}, Embeds(after_s=NEVER))
 
@@ -350,6 +369,7 @@ def patient_search(budget_s: float, embedder: Embedder | None = None, **sources:
     )
 
 
+@in_virtual_time
 async def test_sources_that_are_all_late_are_waited_for_while_the_time_of_the_search_lasts() -> None:
     search = patient_search(60, sessions=Slow(Source.SESSION_WORDS, 0.4), notes=Slow(Source.NOTES_WARM, 0.5))
 
@@ -358,6 +378,7 @@ async def test_sources_that_are_all_late_are_waited_for_while_the_time_of_the_se
         assert (answer.degraded, len(answer.answered)) == ({}, 2)
 
 
+@in_virtual_time
 async def test_the_vector_takes_of_the_time_of_the_search_and_the_sources_have_what_it_leaves() -> None:
     source = Answers(Source.NOTES_WARM, 1)
 
@@ -368,6 +389,7 @@ async def test_the_vector_takes_of_the_time_of_the_search_and_the_sources_have_w
     assert 0 < asked.budget_s <= 59.7
 
 
+@in_virtual_time
 async def test_a_tier_that_hangs_alone_takes_the_whole_time_once_and_then_its_own_deadline() -> None:
     hanging = Hangs(Source.SESSION_WORDS)
     search = patient_search(4.0, sessions=hanging, notes=Answers(Source.NOTES_WARM, 1))
@@ -382,6 +404,7 @@ async def test_a_tier_that_hangs_alone_takes_the_whole_time_once_and_then_its_ow
     assert later is None
 
 
+@in_virtual_time
 async def test_if_all_tiers_hang_none_is_held_to_be_the_one_that_does() -> None:
     search = patient_search(0.7, sessions=Hangs(Source.SESSION_WORDS), notes=Hangs(Source.NOTES_WARM))
 
@@ -402,6 +425,7 @@ def test_an_error_is_described_as_it_is_or_with_its_type(error: Exception, text:
     assert describe_error(error) == text
 
 
+@in_virtual_time
 async def test_a_tier_that_is_switched_off_is_named_with_what_does_so_if_it_is_asked_for() -> None:
     off = {Tier.GRAPH: "disabled by graph.kind=off"}
     search = search_over({Tier.NOTES: tier_of(Answers(Source.NOTES_HYBRID, 1))}, unserved=off)
@@ -413,6 +437,7 @@ async def test_a_tier_that_is_switched_off_is_named_with_what_does_so_if_it_is_a
     assert without.degraded == {}
 
 
+@in_virtual_time
 async def test_if_only_what_is_switched_off_is_asked_for_the_search_says_so() -> None:
     search = search_over({}, unserved={Tier.GRAPH: "disabled by graph.kind=off"})
 
@@ -439,6 +464,7 @@ class NothingShared:
 
 @pytest.mark.parametrize("postgres", [NothingShared(Unavailable("postgres", "gone")), NothingShared(hangs=True)])
 @pytest.mark.parametrize("known", [WITHOUT_HINTS, SearchHints(shares=())])
+@in_virtual_time
 async def test_an_empty_index_is_no_answer_while_postgres_is_away(postgres: NothingShared, known: SearchHints) -> None:
     notes = tier_of(Answers(Source.NOTES_COLD), Raises(Source.NOTES_WARM, Unavailable("postgres", "gone")))
     search = search_over({Tier.NOTES: notes}, shares=postgres)
@@ -449,6 +475,7 @@ async def test_an_empty_index_is_no_answer_while_postgres_is_away(postgres: Noth
     assert raised.value.part == "postgres"
 
 
+@in_virtual_time
 async def test_nothing_found_while_a_source_fails_is_an_answer_as_long_as_postgres_is_there() -> None:
     notes = tier_of(Answers(Source.NOTES_COLD), Raises(Source.NOTES_HYBRID, OSError("disk on fire")))
     search = search_over({Tier.NOTES: notes}, shares=NothingShared())
@@ -459,6 +486,7 @@ async def test_nothing_found_while_a_source_fails_is_an_answer_as_long_as_postgr
     assert answer.degraded == {"notes_hybrid": "OSError: disk on fire"}
 
 
+@in_virtual_time
 async def test_hits_below_the_least_score_are_left_out() -> None:
     search = search_over({Tier.NOTES: tier_of(Answers(Source.NOTES_HYBRID, 1, 2, 3))})
 
@@ -467,6 +495,7 @@ async def test_hits_below_the_least_score_are_left_out() -> None:
     assert [hit.memory.id.int for hit in answer.hits] == [1, 2]
 
 
+@in_virtual_time
 async def test_each_call_chooses_its_fusion() -> None:
     search = search_over({Tier.NOTES: tier_of(Answers(Source.NOTES_HYBRID, 1, 2))})
 
@@ -481,6 +510,7 @@ async def test_each_call_chooses_its_fusion() -> None:
     }
 
 
+@in_virtual_time
 async def test_ages_are_counted_from_the_date_that_is_asked_for() -> None:
     search = search_over({Tier.NOTES: tier_of(Answers(Source.NOTES_HYBRID, 1))})
     later = replace(request(), fusion=FusionMethod.COMPOSITE, filters=Filters(as_of=NOON + timedelta(days=60)))
@@ -490,6 +520,7 @@ async def test_ages_are_counted_from_the_date_that_is_asked_for() -> None:
     assert answer.hits[0].score == pytest.approx(0.5 + 0.15 + 0.2 * 0.0498, abs=1e-4)
 
 
+@in_virtual_time
 async def test_near_identical_hits_go_behind_distinct_ones_before_the_answer_is_cut() -> None:
     repeated = tuple(Hit(memory(number, content=f"tea{'!' * number}"), 1.0, {"cosine": 1.0}) for number in range(1, 5))
     other = Hit(memory(9, content="coffee"), 0.5, {"cosine": 0.5})
@@ -509,6 +540,7 @@ def late_search(rows: RowLookup, *numbers: int) -> Search:
     return search_over({Tier.NOTES: tier_of(source)}, rows=rows)
 
 
+@in_virtual_time
 async def test_the_rows_of_the_hits_that_leave_are_read_at_once_and_of_a_few_more() -> None:
     rows = Rows()
 
@@ -519,6 +551,7 @@ async def test_the_rows_of_the_hits_that_leave_are_read_at_once_and_of_a_few_mor
     assert read == [list(range(1, 4 + LEAST_SPARE + 1))]
 
 
+@in_virtual_time
 async def test_what_is_gone_between_ranking_and_reading_leaves_its_place_to_the_next() -> None:
     last = 4 + LEAST_SPARE
     rows = Rows(1, *range(3, last + 1))
@@ -529,6 +562,7 @@ async def test_what_is_gone_between_ranking_and_reading_leaves_its_place_to_the_
     assert len(rows.asked) == 2
 
 
+@in_virtual_time
 async def test_a_search_whose_rows_cannot_be_read_is_unavailable() -> None:
     class Away:
         async def rows(self, wanted: Sequence[RowRequest]) -> Mapping[tuple[Tier, UUID], Memory]:
@@ -538,6 +572,7 @@ async def test_a_search_whose_rows_cannot_be_read_is_unavailable() -> None:
         await late_search(Away(), 1, 2).search(request())
 
 
+@in_virtual_time
 async def test_without_rows_facts_are_an_answer_and_the_rows_are_named() -> None:
     class Away:
         async def rows(self, wanted: Sequence[RowRequest]) -> Mapping[tuple[Tier, UUID], Memory]:

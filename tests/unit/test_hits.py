@@ -11,6 +11,7 @@ from lamina.aio import write_behind
 from lamina.core.ports import NoteHits
 from lamina.ingest.hits import HitBuffer, HitCounter, one_hit_each
 from tests.support.tasks import tasks_of
+from tests.support.virtual_time import in_virtual_time
 
 NOON = datetime(2026, 1, 15, 12, tzinfo=UTC)
 ONE, TWO, THREE = (UUID(int=number) for number in (1, 2, 3))
@@ -47,10 +48,11 @@ async def until(store: MemoryHits, totals: dict[UUID, int]) -> None:
     for _ in range(500):
         if store.totals() == totals:
             return
-        await asyncio.sleep(0.01)
+        await asyncio.sleep(SOON_S)
     pytest.fail(f"written: {store.written}")
 
 
+@in_virtual_time
 async def test_hits_of_many_searches_are_written_together() -> None:
     store = MemoryHits()
     hits = counter(store)
@@ -63,6 +65,7 @@ async def test_hits_of_many_searches_are_written_together() -> None:
     await hits.close()
 
 
+@in_virtual_time
 async def test_a_note_that_an_answer_names_twice_is_hit_once() -> None:
     store = MemoryHits()
     hits = counter(store)
@@ -74,6 +77,7 @@ async def test_a_note_that_an_answer_names_twice_is_hit_once() -> None:
     await hits.close()
 
 
+@in_virtual_time
 async def test_hits_are_written_by_themselves_after_a_while() -> None:
     store = MemoryHits()
     hits = counter(store, flush_interval_s=SOON_S)
@@ -86,6 +90,7 @@ async def test_hits_are_written_by_themselves_after_a_while() -> None:
     await hits.close()
 
 
+@in_virtual_time
 async def test_very_many_hits_are_written_without_waiting() -> None:
     store = MemoryHits()
     hits = counter(store, max_notes=2)
@@ -97,6 +102,7 @@ async def test_very_many_hits_are_written_without_waiting() -> None:
     await hits.close()
 
 
+@in_virtual_time
 async def test_a_store_that_hangs_holds_up_nobody_who_adds() -> None:
     store = MemoryHits(hangs=True)
     hits = counter(store, max_notes=1)
@@ -110,6 +116,7 @@ async def test_a_store_that_hangs_holds_up_nobody_who_adds() -> None:
     assert store.totals() == {ONE: 1, TWO: 1}
 
 
+@in_virtual_time
 async def test_hits_that_cannot_be_written_are_kept_and_tried_again() -> None:
     store = MemoryHits(failures=2)
     hits = counter(store, flush_interval_s=SOON_S)
@@ -121,6 +128,7 @@ async def test_hits_that_cannot_be_written_are_kept_and_tried_again() -> None:
     await hits.close()
 
 
+@in_virtual_time
 async def test_what_is_left_is_written_at_the_end() -> None:
     store = MemoryHits()
     hits = counter(store)
@@ -131,6 +139,7 @@ async def test_what_is_left_is_written_at_the_end() -> None:
     assert store.totals() == {ONE: 1}
 
 
+@in_virtual_time
 async def test_ending_without_a_store_raises_nothing() -> None:
     hits = counter(MemoryHits(failures=1))
     await hits.add([ONE])
@@ -138,6 +147,7 @@ async def test_ending_without_a_store_raises_nothing() -> None:
     await hits.close()
 
 
+@in_virtual_time
 async def test_no_task_runs_where_nothing_was_hit() -> None:
     before = tasks_of(write_behind)
     hits = counter(MemoryHits())

@@ -7,6 +7,7 @@ import pytest
 
 from lamina.core.ports import Change
 from lamina.projections.indexer import LOOK_S, Follower, is_for
+from tests.support.virtual_time import in_virtual_time
 
 
 class MemoryOutbox:
@@ -82,6 +83,7 @@ async def until(condition: object) -> None:
     pytest.fail("it never happened")
 
 
+@in_virtual_time
 async def test_a_change_is_visible_before_it_is_flushed_and_leaves_the_outbox_after() -> None:
     outbox, projection = MemoryOutbox(), MemoryProjection()
     outbox.write(1, version=1)
@@ -96,6 +98,7 @@ async def test_a_change_is_visible_before_it_is_flushed_and_leaves_the_outbox_af
     assert projection.durable == {UUID(int=1): 1}
 
 
+@in_virtual_time
 async def test_changes_that_come_close_together_share_a_flush() -> None:
     outbox, projection = MemoryOutbox(), MemoryProjection()
     following = follower(outbox, projection, flush_interval_s=1)
@@ -112,6 +115,7 @@ async def test_changes_that_come_close_together_share_a_flush() -> None:
     assert projection.flushes == 1
 
 
+@in_virtual_time
 async def test_after_failures_the_last_version_stands() -> None:
     outbox, projection = MemoryOutbox(), MemoryProjection(failures=2)
     outbox.write(1, version=1)
@@ -127,6 +131,7 @@ async def test_after_failures_the_last_version_stands() -> None:
     assert projection.durable == {UUID(int=1): 2}
 
 
+@in_virtual_time
 async def test_changes_that_a_failed_flush_lost_are_applied_again() -> None:
     outbox, projection = MemoryOutbox(), MemoryProjection(lost=1)
     outbox.write(1, version=1)
@@ -138,6 +143,7 @@ async def test_changes_that_a_failed_flush_lost_are_applied_again() -> None:
     assert projection.durable == {UUID(int=1): 1}
 
 
+@in_virtual_time
 async def test_two_drains_at_once_apply_one_after_the_other() -> None:
     outbox, projection = MemoryOutbox(), MemoryProjection()
     for number in range(1, 6):
@@ -151,6 +157,7 @@ async def test_two_drains_at_once_apply_one_after_the_other() -> None:
 
 
 @pytest.mark.parametrize("steps", [0, 1, 2, 3])
+@in_virtual_time
 async def test_a_follower_that_is_told_to_end_while_it_gathers_ends_even_if_a_change_comes_with_it(steps: int) -> None:
     outbox, projection = MemoryOutbox(), MemoryProjection()
     outbox.write(1, version=1)
@@ -169,6 +176,7 @@ async def test_a_follower_that_is_told_to_end_while_it_gathers_ends_even_if_a_ch
     assert task.cancelled()
 
 
+@in_virtual_time
 async def test_a_follower_that_every_write_wakes_looks_for_builds_once_a_while() -> None:
     class Counted(NoBuilds):
         looks = 0
@@ -189,6 +197,7 @@ async def test_a_follower_that_every_write_wakes_looks_for_builds_once_a_while()
     assert 1 <= builds.looks <= 1 + (time.monotonic() - began) / LOOK_S
 
 
+@in_virtual_time
 async def test_changes_that_come_one_after_the_other_are_applied_together() -> None:
     outbox, projection = MemoryOutbox(), MemoryProjection()
     following = Follower("notes", outbox, NoBuilds(), projection, batch_size=100, flush_interval_s=30)  # type: ignore[arg-type]
@@ -204,6 +213,7 @@ async def test_changes_that_come_one_after_the_other_are_applied_together() -> N
     assert outbox.reads <= 10
 
 
+@in_virtual_time
 async def test_more_than_a_batch_is_applied_batch_by_batch() -> None:
     outbox, projection = MemoryOutbox(), MemoryProjection()
     for number in range(1, 8):

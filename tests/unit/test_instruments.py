@@ -65,7 +65,9 @@ from lamina.search.tier_sources import TierSources
 from lamina.settings.loading import Settings
 from lamina.wiring.caches import shard_limits
 from tests.support.embedders import Uncached
+from tests.support.virtual_time import in_virtual_time
 from tests.unit.builders import NOON, POLICY, Rows, query, request
+from tests.unit.test_fused_search import Embeds
 
 BOUNDED = {"tier", "source", "projection", "job_name", "outcome", "layer", "part", "operation"}
 
@@ -180,19 +182,20 @@ class OneTier:
         return {Source.PROCEDURES: ()}
 
 
-def search_over(meter: Remembering, tier_s: float = 1.0, **tiers: OneTier) -> Search:
+def search_over(meter: Remembering, **tiers: OneTier) -> Search:
     return Search(
-        Uncached(BatchingEmbedder(HashingModel())),
+        Uncached(Embeds()),
         {TIERS[name].tier: tier for name, tier in tiers.items()},  # type: ignore[index]  # its name is a literal there
         rows=Rows(),
         generation=1,
         policy=POLICY,
-        deadlines=Deadlines(embed_s=1.0, tier_s=tier_s),
+        deadlines=Deadlines(embed_s=60.0, tier_s=60.0),
         clock=lambda: NOON,
         meter=meter,
     )
 
 
+@in_virtual_time
 async def test_a_tier_tells_how_long_it_took_and_that_it_failed() -> None:
     meter = Remembering()
     search = search_over(meter, procedures=OneTier(wait_s=0.02), notes=OneTier(Unavailable("notes", "gone")))
@@ -205,9 +208,10 @@ async def test_a_tier_tells_how_long_it_took_and_that_it_failed() -> None:
     assert meter.labels_of(TIER_FAILURES) == [{"tier": "notes"}]
 
 
+@in_virtual_time
 async def test_a_tier_that_is_given_up_has_failed() -> None:
     meter = Remembering()
-    search = search_over(meter, 0.01, procedures=OneTier(), notes=OneTier(wait_s=60))
+    search = search_over(meter, procedures=OneTier(), notes=OneTier(wait_s=3600))
 
     await search.search(request("where?"))
 
@@ -382,7 +386,7 @@ class OneSource:
 async def test_every_source_tells_how_long_it_took_and_a_failing_one_that_it_failed() -> None:
     meter = Remembering()
     failing = OneSource(Source.NOTES_WARM, Unavailable("notes", "gone"))
-    sources = TierSources([OneSource(Source.NOTES_HYBRID), failing], deadline_s=1.0)
+    sources = TierSources([OneSource(Source.NOTES_HYBRID), failing], deadline_s=60.0)
 
     unmeasured = await sources.search(query("where?"))
     nothing = list(meter.told)
@@ -402,7 +406,7 @@ async def test_the_ranking_in_context_is_a_source_of_its_own() -> None:
     meter = Remembering()
     context = ConversationContext(Nobody(), candidates=30, min_similarity=0.25)
 
-    await TierSources([OneSource(Source.SESSION_WORDS)], 1.0, context, meter).search(query("where?"))
+    await TierSources([OneSource(Source.SESSION_WORDS)], 60.0, context, meter).search(query("where?"))
 
     assert meter.labels_of(SOURCE_SECONDS) == [{"source": "session_words"}, {"source": "session_context"}]
 

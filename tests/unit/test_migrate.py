@@ -101,12 +101,12 @@ def test_a_server_that_never_comes_is_waited_for_as_long_as_it_is_set_to_be(wait
 
     wait_for_server("postgresql://nobody@127.0.0.1:1/nowhere", wait_s)
 
-    assert least_s <= time.monotonic() - begin < least_s + 20
+    assert least_s <= time.monotonic() - begin < least_s + 120
 
 
 def test_what_is_no_url_is_not_waited_for() -> None:
     begin = time.monotonic()
 
-    wait_for_server("no url", 60)
+    wait_for_server("no url", 600)
 
-    assert time.monotonic() - begin < 30
+    assert time.monotonic() - begin < 300

@@ -60,5 +60,5 @@ def test_a_megabyte_of_marks_takes_a_moment(form: str, marks: str, letter: str) 
     begin = time.process_time()
     found = FORMS[form](text)
 
-    assert time.process_time() - begin < 5
+    assert time.process_time() - begin < 30
     assert found == text

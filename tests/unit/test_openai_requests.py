@@ -154,7 +154,7 @@ def test_a_long_line_in_many_parts_is_read_in_time() -> None:
         reader.feed(stream[start : start + 1024])
 
     assert reader.answer() is not None
-    assert time.process_time() - begin < 2  # Quadratic work takes a minute.
+    assert time.process_time() - begin < 20  # Quadratic work takes a minute.
 
 
 def test_a_request_that_has_a_block_is_known_by_it() -> None:

@@ -13,6 +13,7 @@ from lamina.policies.ranking.reranking import probabilities, reorder
 from lamina.search.fused_search import Deadlines, Search
 from lamina.search.second_stage import SecondStage
 from tests.support.embedders import Uncached
+from tests.support.virtual_time import in_virtual_time
 from tests.unit.builders import NOON, POLICY, Rows, memory, request
 from tests.unit.test_fused_search import Answers, Embeds, tier_of
 
@@ -86,6 +87,7 @@ def stage(reranker: Scores, *, pool: int = 3, deadline_s: float = 60, failures: 
         (Scores(0.5, NAN), 60, "no finite score for each of 2 texts"),
     ],
 )
+@in_virtual_time
 async def test_without_the_model_in_time_the_first_order_stands_and_is_said_so(
     reranker: Scores, deadline_s: float, said: str
 ) -> None:

@@ -233,4 +233,4 @@ def test_no_text_takes_more_than_a_moment(text: str) -> None:
 
     extracted(text)
 
-    assert time.process_time() - begin < 2  # Quadratic work takes minutes.
+    assert time.process_time() - begin < 20  # Quadratic work takes minutes.

@@ -320,7 +320,7 @@ def test_hostile_texts_take_little_time(text: str) -> None:
         named_times(text, SUNDAY, UTC)
         return time.process_time() - began
 
-    assert min(seconds() for _ in range(3)) < 0.5
+    assert seconds() < 10  # Work that goes back over what it read takes minutes.
 
 
 def test_the_edges_of_the_calendar_raise_nothing() -> None:

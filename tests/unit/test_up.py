@@ -47,7 +47,6 @@ def wait(answers: Answers, starter: Starter, said: list[str]) -> float:
 @pytest.fixture(autouse=True)
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(up, "START_STEP_S", 0.01)
-    monkeypatch.setattr(up, "OUTAGE_S", 0.3)
 
 
 def test_a_first_answer_by_words_waits_for_neither_model_nor_graph() -> None:
@@ -72,7 +71,10 @@ def test_a_whole_answer_waits_for_every_part() -> None:
     ("lacking", "told"),
     [({"graph"}, "graph"), ({"notes_hybrid", "embedder"}, "embedder, notes_hybrid"), (None, "an answer")],
 )
-def test_a_server_that_is_away_holds_nobody_up_once_all_deployments_run(lacking: set[str] | None, told: str) -> None:
+def test_a_server_that_is_away_holds_nobody_up_once_all_deployments_run(
+    lacking: set[str] | None, told: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(up, "OUTAGE_S", 0.3)
     said: list[str] = []
 
     took_s = wait(Answers(lacking), Starter(at=2), said)
