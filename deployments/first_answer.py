@@ -1,9 +1,10 @@
-"""Whether a service that starts answers a search yet."""
+"""Whether a service that starts answers a search yet, and which stores it does without."""
 
 from collections.abc import Collection
 
 import httpx
 
+from lamina.aio.probing import OK
 from lamina.core.tiers import TIERS, TierName
 from lamina.local import LocalService
 from lamina.search.query_embedding import EMBEDDER
@@ -48,3 +49,12 @@ class FirstAnswer:
             return httpx.post(self._url, json=question, headers=self._headers, timeout=PATIENCE_S, trust_env=False)
         except httpx.TransportError:
             return None  # Nothing listens yet.
+
+
+def stores_away(service: LocalService) -> list[str]:
+    """Return the stores that do not answer, which an empty workspace does not show: searches do without them."""
+    try:
+        ready = httpx.get(f"{service.url}/readyz", timeout=PATIENCE_S, trust_env=False).json()
+    except (httpx.TransportError, ValueError):
+        return []
+    return sorted(name for name, state in ready["stores"].items() if state != OK)

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Self
 from deployments import fork_server
 from deployments.databases import Databases, Report
 from deployments.environment import can_run_ha_proxy, free_port, is_free, ray_environment, url_of
-from deployments.first_answer import LATER, FirstAnswer
+from deployments.first_answer import LATER, FirstAnswer, stores_away
 from deployments.preflight import refuse_contradictions, with_topology
 from lamina.core.tiers import TIERS
 from lamina.errors import Misconfigured, Unavailable
@@ -100,6 +100,8 @@ def run(settings: Settings, report: Report, on_ready: OnReady) -> None:
             stop.wait(START_STEP_S)
             stop.check()
             watch()
+        if away := stores_away(service):
+            report(f"{', '.join(away)} away: searches go without, changes wait, and it is taken in when it comes")
         on_ready(service, StartTimes(ray_s=ray_s, first_answer_s=first_s, whole_answer_s=whole_s))
         while not stop.wait(WATCH_INTERVAL_S):
             watch()

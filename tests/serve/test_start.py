@@ -2,10 +2,20 @@
 
 import os
 import re
+import time
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import httpx
 
 from benchmarks.replica_watch import pss_mb
+from lamina.embedded import EmbeddedFalkorDB
+from lamina.settings.stores import EmbeddedFalkorDBSettings
 from tests.support.scratch import new_folder
-from tests.support.service import command_line, descendants, launch, parent_of, running_service, until_it_says
+from tests.support.service import Running, command_line, descendants, launch, parent_of, running_service, until_it_says
+
+PATIENCE_S = 60.0
+Value = TypeVar("Value")
 
 # It takes 1 200 MB; each process that imported everything by itself would add 60.
 MOST_MB = 1600
@@ -50,3 +60,44 @@ def test_what_was_stored_before_is_found_by_its_words_while_the_model_is_loaded(
     assert "deployments.fork_server" in (parents.pop() or "")
     left_out = ("dashboard.py", "monitor.py", "log_monitor.py")
     assert [line for line in processes.values() if " ".join(line.split()[:3]).endswith(left_out)] == []
+
+
+def test_a_store_that_is_away_at_the_start_is_named_and_taken_in_when_it_comes() -> None:
+    with new_folder() as folder:
+        graph = EmbeddedFalkorDB(folder / "graph", EmbeddedFalkorDBSettings())
+        url = f"unix://{graph._sockets / graph.socket_name}"
+        with (
+            running_service(folder / "data", LAMINA_GRAPH__KIND="falkordb", LAMINA_GRAPH__URL=url) as service,
+            service.client(workspace="house") as client,
+        ):
+            try:
+                before = ready_of(service)
+                client.state_fact("Ann", "works at", "Boatyard")
+                without = client.search("where does Ann work?")
+                graph.start()
+                until(lambda: ready_of(service)["stores"]["graph"] == "ok")
+                whole = until(lambda: client.search("where does Ann work?"), lambda found: not found["degraded"])
+                until(lambda: ready_of(service)["outbox"]["graph"]["pending"] == 0)
+                around = client.neighbours("Ann")
+            finally:
+                graph.stop()
+        said = service.output.read_text()
+
+    assert (before["ready"], before["stores"]["graph"]) == (True, "failed")
+    assert "graph away" in said
+    assert (without["degraded"], whole["degraded"]) == (["graph"], [])
+    assert "Boatyard" in str(around)
+
+
+def ready_of(service: Running) -> dict[str, Any]:
+    found: dict[str, Any] = httpx.get(f"{service.service.url}/readyz", timeout=PATIENCE_S).json()
+    return found
+
+
+def until(read: Callable[[], Value], holds: Callable[[Value], object] = bool) -> Value:
+    """Return what is read once it holds."""
+    give_up = time.monotonic() + PATIENCE_S
+    while not holds(value := read()):
+        assert time.monotonic() < give_up, value
+        time.sleep(0.1)
+    return value
