@@ -8,9 +8,10 @@ from uuid import UUID
 
 from pydantic import BaseModel, Field
 
-from lamina.api.fields import ABSENT, Id, MediaType, Moment, Output, PageOut, SourceName, Strict, Tags, Title
+from lamina.api.fields import ABSENT, Fraction, Id, MediaType, Moment, Output, PageOut, SourceName, Strict, Tags, Title
 from lamina.api.scope import ScopeIn
 from lamina.core.documents import DEFAULT_MEDIA_TYPE, Upload
+from lamina.core.memories import DEFAULT_IMPORTANCE
 from lamina.errors import InvalidInput
 
 MAX_DOCUMENTS = 256
@@ -37,6 +38,9 @@ class DocumentFields(Strict):
     )
     source: SourceName = Field("api", description="Where it comes from.")
     metadata: dict[str, Any] = Field(default_factory=dict, description="Your data, returned untouched.")
+    importance: Fraction = Field(
+        DEFAULT_IMPORTANCE, description="How much it matters, 0 to 1; the composite relevance weighs its passages so."
+    )
 
     def upload(self, field_path: str = "") -> Upload:
         """Return the document to store.
@@ -54,6 +58,7 @@ class DocumentFields(Strict):
             event_at=self.occurred_at,
             source=self.source,
             metadata=self.metadata,
+            importance=self.importance,
         )
 
     def _content(self, prefix: str) -> str | bytes:
@@ -125,6 +130,7 @@ class DocumentOut(Output):
     occurred_at: datetime = Field(description="When what it tells of happened, UTC.")
     source: str = Field(description="Where it comes from.")
     metadata: dict[str, Any] = Field(description="Your data.")
+    importance: float = Field(description="How much it matters, 0 to 1.")
     workspace: str = Field(description="Project it belongs to.")
     namespace: str = Field(description="Subdivision of the workspace.")
     user: str | None = Field(description="Person it belongs to; none for a shared one.")

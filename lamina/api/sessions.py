@@ -42,6 +42,7 @@ class SessionMessageOut(Output):
     ref: str | None = Field(description="Your own id of the message.")
     occurred_at: datetime | None = Field(description="When it was said, UTC.")
     metadata: dict[str, Any] = Field(description="Your data.")
+    importance: float = Field(description="How much it matters, 0 to 1.")
     user: str | None = Field(description="Person the session is with.")
     agent: str | None = Field(description="Agent that wrote it.")
     is_summary: bool = Field(description="Whether it stands for older messages, of which the last had its position.")

@@ -10,7 +10,7 @@ from lamina.api.fields import ABSENT, AtMost, Content, Count, Flag, Fraction, Id
 from lamina.api.notes import PutResult
 from lamina.api.scope import ScopeIn
 from lamina.core.agent_turns import LEAST_SUCCESS, MAX_REMARK_CHARS, AgentWork, ToolCall, TurnOutcome, Usage
-from lamina.core.memories import MAX_MESSAGES, Message, Role
+from lamina.core.memories import DEFAULT_IMPORTANCE, MAX_MESSAGES, Message, Role
 from lamina.errors import InvalidInput
 
 Number = Annotated[float, Field(strict=True, ge=0)]
@@ -28,10 +28,13 @@ class MessageIn(Strict):
         ABSENT, description="When it was said, ISO 8601; without an offset it is UTC. Default: now."
     )
     metadata: dict[str, Any] = Field(default_factory=dict, description="Your data, returned untouched.")
+    importance: Fraction = Field(
+        DEFAULT_IMPORTANCE, description="How much it matters, 0 to 1; the composite relevance weighs it."
+    )
 
     def message(self) -> Message:
         """Return the message to store."""
-        return Message(self.role, self.content, self.name, self.ref, self.occurred_at, self.metadata)
+        return Message(self.role, self.content, self.name, self.ref, self.occurred_at, self.metadata, self.importance)
 
 
 class ToolCallIn(Strict):

@@ -50,6 +50,7 @@ class Utterance:
         vectors: Unit vectors of its chunks by the generation that was asked for, float16, shape (chunks, d).
         spans: Where each of these chunks begins and ends in its text.
         user: Whose it is; ``None`` if it is shared.
+        importance: 0..1, how much it matters.
     """
 
     role: str
@@ -59,3 +60,4 @@ class Utterance:
     vectors: NDArray[np.float16]
     spans: tuple[tuple[int, int], ...] = ()
     user: str | None = None
+    importance: float = 0.5

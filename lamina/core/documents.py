@@ -7,7 +7,16 @@ from datetime import datetime
 from uuid import UUID
 
 from lamina.core.media_types import TEXT
-from lamina.core.memories import MAX_SOURCE_CHARS, Metadata, MetadataLimit, as_utc, clean_metadata, clean_tags
+from lamina.core.memories import (
+    DEFAULT_IMPORTANCE,
+    MAX_SOURCE_CHARS,
+    Metadata,
+    MetadataLimit,
+    as_utc,
+    clean_fraction,
+    clean_metadata,
+    clean_tags,
+)
 from lamina.text.hygiene import clean, clean_name, clean_text, is_blank
 from lamina.text.patterns import regex
 from lamina.text.words import content_hash
@@ -34,6 +43,7 @@ class Upload:
         event_at: When what it tells of happened, in UTC; the time of writing if not given.
         source: Where it comes from, at most 1 024 characters.
         metadata: The owner's data, returned untouched.
+        importance: 0..1, how much it matters; its passages have it.
     """
 
     content: str | bytes
@@ -44,6 +54,7 @@ class Upload:
     event_at: datetime | None = None
     source: str = "api"
     metadata: Metadata = field(default_factory=dict)
+    importance: float = DEFAULT_IMPORTANCE
 
 
 def clean_upload(upload: Upload, field_path: str = "", *, limit: MetadataLimit | None = None) -> Upload:
@@ -68,6 +79,7 @@ def clean_upload(upload: Upload, field_path: str = "", *, limit: MetadataLimit |
         event_at=None if upload.event_at is None else as_utc(upload.event_at, f"{prefix}occurred_at"),
         source=clean(upload.source, f"{prefix}source", limit=MAX_SOURCE_CHARS),
         metadata=clean_metadata(upload.metadata, f"{prefix}metadata", limit),
+        importance=clean_fraction(upload.importance, f"{prefix}importance"),
     )
 
 
@@ -181,6 +193,7 @@ class Document:
     source: str = "api"
     metadata: Metadata = field(default_factory=dict)
     file: FileMark | None = None
+    importance: float = DEFAULT_IMPORTANCE
 
     def content_hash(self) -> bytes:
         """Return the hash of everything that replacing it would change, but the folder that a file mirrors."""
@@ -188,7 +201,9 @@ class Document:
         facts = (self.title, self.media_type, self.content, self.tags, moment, self.source, self.metadata)
         cuts = [(span.start, span.end, *filter(None, [span.table_head])) for span in self.passages]
         marks = () if self.file is None else ((self.file.path, self.file.is_always),)
-        return hashlib.sha256(json.dumps((facts, cuts, *marks), sort_keys=True).encode()).digest()
+        # Where it is as any other, the hash is that of releases which knew of none.
+        weights = () if self.importance == DEFAULT_IMPORTANCE else (self.importance,)
+        return hashlib.sha256(json.dumps((facts, cuts, *marks, *weights), sort_keys=True).encode()).digest()
 
     def texts(self) -> tuple[str, ...]:
         """Return the text of each passage that is embedded and indexed."""
@@ -218,6 +233,7 @@ def document_of(upload: Upload, parsed: Parsed, passages: tuple[Span, ...], medi
         event_at=upload.event_at,
         source=upload.source,
         metadata=clean_metadata(parsed.metadata, "content") | upload.metadata,
+        importance=upload.importance,
     )
 
 
@@ -273,6 +289,7 @@ class StoredDocument:
     tags: tuple[str, ...]
     metadata: Metadata
     source: str
+    importance: float
     user: str | None
     agent: str | None
     workspace: str

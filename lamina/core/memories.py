@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 MAX_TAGS = 64
+DEFAULT_IMPORTANCE = 0.5
 MAX_SOURCE_CHARS = 1024
 JOB_SOURCE = "job:"
 MAX_MESSAGES = 256
@@ -165,6 +166,7 @@ class Message:
         ref: The caller's own id of the message; the same ref, role and text is the same message.
         occurred_at: When it was said, in UTC; without it, each delivery is a message of its own.
         metadata: The caller's data, returned untouched.
+        importance: 0..1, how much it matters.
     """
 
     role: Role
@@ -173,6 +175,7 @@ class Message:
     ref: str | None = None
     occurred_at: datetime | None = None
     metadata: Metadata = field(default_factory=dict)
+    importance: float = DEFAULT_IMPORTANCE
 
     def text(self) -> str:
         """Return the text that is embedded and indexed: the speaker's name, if known, and the content."""
@@ -210,6 +213,7 @@ def clean_message(message: Message, field_path: str, *, limit: MetadataLimit | N
         ref=None if message.ref is None else clean_name(message.ref, f"{field_path}.ref"),
         occurred_at=None if message.occurred_at is None else as_utc(message.occurred_at, f"{field_path}.occurred_at"),
         metadata=clean_metadata(message.metadata, f"{field_path}.metadata", limit),
+        importance=clean_fraction(message.importance, f"{field_path}.importance"),
     )
 
 
@@ -263,8 +267,8 @@ def clean_note(note: Note, field_path: str = "", *, by_job: bool = False, limit:
     return Note(
         content=clean_text(note.content, f"{prefix}content"),
         category=note.category,
-        importance=_fraction(note.importance, f"{prefix}importance"),
-        confidence=_fraction(note.confidence, f"{prefix}confidence"),
+        importance=clean_fraction(note.importance, f"{prefix}importance"),
+        confidence=clean_fraction(note.confidence, f"{prefix}confidence"),
         tags=clean_tags(note.tags, f"{prefix}tags"),
         event_at=None if note.event_at is None else as_utc(note.event_at, f"{prefix}event_at"),
         source=clean_source(note.source, f"{prefix}source", by_job=by_job),
@@ -333,7 +337,12 @@ def clean_metadata(metadata: Metadata, field_path: str, limit: MetadataLimit | N
     return cleaned
 
 
-def _fraction(value: float, field_path: str) -> float:
+def clean_fraction(value: float, field_path: str) -> float:
+    """Return a share.
+
+    Raises:
+        InvalidInput: Unless it is within 0..1.
+    """
     if not 0 <= value <= 1:
         raise InvalidInput(field_path, f"is {value}; expected 0 to 1")
     return value

@@ -215,7 +215,7 @@ def _source(item: LiveMessage) -> SourceText:
     """Return a message as a source of a summary, with its author; an earlier summary's text has the authors in it."""
     said = item.message
     text = said.content if item.is_summary else f"{said.name or said.role.value}: {said.content}"
-    return SourceText(text, item.occurred_at)
+    return SourceText(text, item.occurred_at, said.importance)
 
 
 def _summary_id(scope: Scope, part: SummaryPart, moment: datetime) -> UUID:

@@ -62,7 +62,13 @@ class Sessions:
 
 
 def _live(row: DictRow) -> LiveMessage:
-    message = Message(Role(row["role"]), row["content"], name=row["name"], metadata=row["metadata"] or {})
+    message = Message(
+        Role(row["role"]),
+        row["content"],
+        name=row["name"],
+        metadata=row["metadata"] or {},
+        importance=row["importance"],
+    )
     return LiveMessage(
         id=row["id"],
         position=row["position"],

@@ -97,6 +97,7 @@ def _row(summary: PreparedSummary) -> SessionSummary:
         content_hash=summary.content_hash(),
         metadata=summary.message.metadata,
         occurred_at=summary.last.occurred_at,
+        importance=max(item.message.importance for item in summary.replaced),
     )
 
 

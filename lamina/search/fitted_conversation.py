@@ -166,4 +166,6 @@ def _traits_of(said: Mapping[UUID, Utterance]) -> dict[bytes, MessageTraits]:
 def _candidate(id_: bytes, traits: MessageTraits, vector: NDArray[np.float32] | None) -> Candidate:
     best = 0 if vector is None or len(traits.vectors) <= 1 else int(np.argmax(traits.vectors @ vector))
     start, end = traits.spans[best] if traits.spans else (0, None)
-    return Candidate(UUID(bytes=id_), Tier.SESSIONS, traits.said_at, start, end, user=traits.user)
+    return Candidate(
+        UUID(bytes=id_), Tier.SESSIONS, traits.said_at, start, end, importance=traits.importance, user=traits.user
+    )

@@ -65,6 +65,19 @@ async def forecast_of(app: Application, session: str, **params: str) -> dict[str
     return found
 
 
+async def test_a_summary_matters_as_much_as_the_most_important_of_its_messages(app: Application) -> None:
+    content, moment = "the code of the gate is 7719", NOON.isoformat()
+    first = {"role": "user", "content": content, "occurred_at": moment, "importance": 0.9}
+    await app.client().post("/v1/turns", json={"session": "long", "messages": [first]})
+    await say(app, "long", *full(), first=1)
+
+    await compact(app, compaction_of(app, POLICY))
+    standing = await history(app, "long")
+
+    assert standing[0]["is_summary"]
+    assert [item["importance"] for item in standing] == [0.9, *[0.5] * (len(standing) - 1)]
+
+
 async def test_a_session_of_100_messages_at_90_percent_of_its_budget_is_left_with_half_of_it(app: Application) -> None:
     policy = CompactionPolicy(summary_tokens=400)
     facts = ["the rent is 1,450 EUR", "the ferry leaves on 2026-04-03", "the code of the gate is 7719"]

@@ -93,6 +93,7 @@ class MessageTraits:
         said_at: When it was said, in UTC.
         spans: Where each of its chunks begins and ends in its text.
         user: Whose it is; ``None`` if it is shared.
+        importance: 0..1, how much it matters; no signal reads it.
         named: The times that it names, seen from its own day.
 
     Attributes:
@@ -112,6 +113,7 @@ class MessageTraits:
     said_at: datetime
     spans: tuple[tuple[int, int], ...]
     user: str | None
+    importance: float = 0.5
     named: tuple[Interval, ...] = ()
     numbers: bytes = field(init=False, repr=False, compare=False)
 
@@ -177,6 +179,7 @@ def message_traits(said: Utterance) -> MessageTraits:
         said_at=said.occurred_at,
         spans=said.spans,
         user=said.user,
+        importance=said.importance,
         named=named_times(said.content, said.occurred_at, UTC),
     )
 

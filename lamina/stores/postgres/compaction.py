@@ -23,6 +23,7 @@ class SessionSummary:
 
     Args:
         position: That of the last message that it replaces.
+        importance: The greatest of theirs.
     """
 
     id: UUID
@@ -35,6 +36,7 @@ class SessionSummary:
     content_hash: bytes
     metadata: Mapping[str, Any]
     occurred_at: datetime
+    importance: float
 
 
 async def find_large_sessions(pool: Pool, area: Area, *, least_tokens: int, after: str | None, limit: int) -> list[str]:
@@ -103,6 +105,7 @@ async def insert_summaries(
         "hashes": [one.content_hash for one in summaries],
         "metadata": [Json(one.metadata) for one in summaries],
         "times": [one.occurred_at for one in summaries],
+        "importances": [one.importance for one in summaries],
     }
     await connection.execute(QUERIES["insert_summaries"], parameters)
 

@@ -16,8 +16,8 @@ LIMIT %(limit)s
 
 -- name: read_live_messages
 -- For all readers, in the order of the session: a summary comes right after the last message that it stands for.
-SELECT id, position, user_id, agent_id, swarm_id, role, name, content, content_hash, occurred_at, is_summary,
-       CASE WHEN is_summary THEN metadata END AS metadata
+SELECT id, position, user_id, agent_id, swarm_id, role, name, content, content_hash, occurred_at, importance,
+       is_summary, CASE WHEN is_summary THEN metadata END AS metadata
 FROM messages
 WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namespace)s AND session_id = %(session_id)s
   AND compacted_at IS NULL
@@ -43,13 +43,15 @@ FOR UPDATE OF m
 WITH made AS (
     INSERT INTO messages (
         id, tenant, workspace, namespace, session_id, user_id, agent_id, swarm_id, position, role, name, content,
-        content_hash, metadata, occurred_at, created_at, is_summary)
+        content_hash, metadata, occurred_at, importance, created_at, is_summary)
     SELECT s.id, %(tenant)s, %(workspace)s, %(namespace)s, s.session_id, s.user_id, s.agent_id, s.swarm_id, s.position,
-           'system', %(name)s, s.content, s.content_hash, s.metadata, s.occurred_at, %(moment)s, true
+           'system', %(name)s, s.content, s.content_hash, s.metadata, s.occurred_at, s.importance,
+           %(moment)s, true
     FROM unnest(%(ids)s::uuid[], %(sessions)s::text[], %(users)s::text[], %(agents)s::text[], %(swarms)s::text[],
                 %(positions)s::bigint[], %(contents)b::text[], %(hashes)s::bytea[], %(metadata)b::json[],
-                %(times)s::timestamptz[])
-         AS s (id, session_id, user_id, agent_id, swarm_id, position, content, content_hash, metadata, occurred_at)
+                %(times)s::timestamptz[], %(importances)s::float8[])
+         AS s (id, session_id, user_id, agent_id, swarm_id, position, content, content_hash, metadata, occurred_at,
+               importance)
     RETURNING id
 )
 INSERT INTO job_changes (run_id, relation, row_id, before, after)

@@ -51,7 +51,7 @@ COLUMNS: Columns = {
     FilterField.AGENT: "d.agent_id",
     FilterField.SESSION: "NULL::text",
     FilterField.CONFIDENCE: "1.0",
-    FilterField.IMPORTANCE: "0.5",
+    FilterField.IMPORTANCE: "d.importance",
 }
 PASSAGES_AT_ONCE = 100
 DOCUMENTS_AT_ONCE = 100
@@ -194,6 +194,7 @@ def _columns(prepared: Sequence[PreparedDocument], now: datetime) -> dict[str, A
         "metadata": [Json(document.metadata) for document in documents],
         "sources": [document.source for document in documents],
         "times": [document.event_at or now for document in documents],
+        "importances": [document.importance for document in documents],
         **_file_columns([document.file for document in documents]),
     }
 
@@ -372,13 +373,13 @@ class Documents:
         text, values = apply_filters(QUERIES["fetch_documents"], query.filters, COLUMNS)
         parameters = query_parameters(query) | values | place_parameters(places)
         rows = await read_tuples(self._pool, text, parameters, by_key=True)
-        memories = {(row[0], row[3]): passage_candidate(row) for row in rows}
-        return Visible(memories, next((row[4] for row in rows if row[4] is not None), ""))
+        memories = {(row[0], row[4]): passage_candidate(row) for row in rows}
+        return Visible(memories, next((row[5] for row in rows if row[5] is not None), ""))
 
 
 def passage_candidate(row: TupleRow) -> Candidate:
     """Map the beginning of a row of a search to a found passage."""
-    return Candidate(row[0], Tier.DOCUMENTS, row[1], user=row[2])
+    return Candidate(row[0], Tier.DOCUMENTS, row[1], importance=row[3], user=row[2])
 
 
 def _stored(row: DictRow) -> StoredDocument:
@@ -410,6 +411,7 @@ def _passage_record(row: DictRow) -> Record:
         confidence=1.0,
         agent=row["agent_id"],
         source=row["source"],
+        importance=row["importance"],
         texts=chunk_texts(row, _text(row)),
         embeddings=chunk_embeddings(row),
     )

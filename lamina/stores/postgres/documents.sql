@@ -10,17 +10,17 @@ WHERE d.tenant = %(tenant)s AND d.workspace = %(workspace)s AND d.namespace = %(
 -- an equal one stays as it is and returns no row. Tags come as JSON, for an array of arrays would have to be square.
 INSERT INTO documents (
     id, tenant, workspace, namespace, user_id, agent_id, key, sent_key, title, media_type, content, content_hash,
-    characters, tags, metadata, source, event_at, created_at, updated_at, path, text_hash, is_always, mirror
+    characters, tags, metadata, source, event_at, created_at, updated_at, path, text_hash, is_always, mirror, importance
 )
 SELECT t.id, %(tenant)s, %(workspace)s, %(namespace)s, %(user_id)s, %(agent_id)s, t.key, t.sent_key, t.title,
        t.media_type, t.content, t.content_hash, t.characters, ARRAY(SELECT jsonb_array_elements_text(t.tags)),
-       t.metadata, t.source, t.event_at, %(now)s, %(now)s, t.path, t.text_hash, t.is_always, t.mirror
+       t.metadata, t.source, t.event_at, %(now)s, %(now)s, t.path, t.text_hash, t.is_always, t.mirror, t.importance
 FROM unnest(%(ids)s::uuid[], %(keys)s::text[], %(sent_keys)s::text[], %(titles)s::text[], %(media_types)s::text[],
             %(contents)b::text[], %(hashes)s::bytea[], %(characters)s::int[], %(tags)s::jsonb[], %(metadata)b::json[],
             %(sources)b::text[], %(times)s::timestamptz[], %(paths)s::text[], %(text_hashes)s::bytea[],
-            %(always)s::bool[], %(mirrors)s::text[])
+            %(always)s::bool[], %(mirrors)s::text[], %(importances)s::float8[])
      WITH ORDINALITY AS t (id, key, sent_key, title, media_type, content, content_hash, characters, tags, metadata,
-                           source, event_at, path, text_hash, is_always, mirror, place)
+                           source, event_at, path, text_hash, is_always, mirror, importance, place)
 ORDER BY t.place
 ON CONFLICT (tenant, workspace, namespace, user_id, key) DO UPDATE
 SET agent_id = excluded.agent_id, sent_key = excluded.sent_key, title = excluded.title,
@@ -28,7 +28,7 @@ SET agent_id = excluded.agent_id, sent_key = excluded.sent_key, title = excluded
     content = excluded.content, content_hash = excluded.content_hash, characters = excluded.characters,
     tags = excluded.tags, metadata = excluded.metadata, source = excluded.source, event_at = excluded.event_at,
     version = documents.version + 1, updated_at = excluded.updated_at, text_hash = excluded.text_hash,
-    is_always = excluded.is_always, mirror = excluded.mirror
+    is_always = excluded.is_always, mirror = excluded.mirror, importance = excluded.importance
 WHERE documents.content_hash <> excluded.content_hash
 RETURNING key, id, version
 
@@ -79,7 +79,8 @@ DELETE FROM documents WHERE id = %(id)s AND tenant = %(tenant)s
 
 -- name: get_document
 SELECT d.id, d.workspace, d.namespace, d.user_id, d.agent_id, coalesce(d.path, d.sent_key, d.key) AS key, d.title,
-       d.media_type, d.characters, d.tags, d.metadata, d.source, d.version, d.event_at, d.created_at, d.updated_at,
+       d.media_type, d.characters, d.tags, d.metadata, d.source, d.importance, d.version, d.event_at, d.created_at,
+       d.updated_at,
        CASE WHEN %(with_content)s THEN d.content END AS content,
        (SELECT count(*) FROM passages p WHERE p.document_id = d.id) AS passages
 FROM documents d
@@ -87,7 +88,8 @@ WHERE d.id = %(id)s AND d.tenant = %(tenant)s
 
 -- name: list_documents
 SELECT d.id, d.workspace, d.namespace, d.user_id, d.agent_id, coalesce(d.path, d.sent_key, d.key) AS key, d.title,
-       d.media_type, d.characters, d.tags, d.metadata, d.source, d.version, d.event_at, d.created_at, d.updated_at,
+       d.media_type, d.characters, d.tags, d.metadata, d.source, d.importance, d.version, d.event_at, d.created_at,
+       d.updated_at,
        NULL AS content, (SELECT count(*) FROM passages p WHERE p.document_id = d.id) AS passages
 FROM documents d
 WHERE d.tenant = %(tenant)s AND d.workspace = %(workspace)s AND d.namespace = %(namespace)s
@@ -115,7 +117,7 @@ WHERE p.id = %(id)s AND d.tenant = %(tenant)s
 
 -- name: fetch_documents
 -- Places of an index that the query may see, with the text of the first of them.
-SELECT p.id, d.event_at, d.user_id, wanted.chunk,
+SELECT p.id, d.event_at, d.user_id, d.importance, wanted.chunk,
        CASE WHEN wanted.place = min(wanted.place) OVER () THEN concat_ws(' ', d.title, p.content) END AS first_text
 FROM unnest(%(ids)s::uuid[], %(chunks)s::integer[]) WITH ORDINALITY AS wanted (id, chunk, place)
 JOIN passages p ON p.id = wanted.id
@@ -163,7 +165,7 @@ SELECT DISTINCT passage_id AS id FROM inserted
 
 -- name: read_passage_records
 SELECT p.id, p.content, p.heading, d.title, d.tenant, d.workspace, d.namespace, d.user_id, d.agent_id, d.tags,
-       d.source, d.event_at,
+       d.source, d.event_at, d.importance,
        array_agg(c.text_start ORDER BY c.chunk) AS starts,
        array_agg(c.text_end ORDER BY c.chunk) AS ends,
        array_agg(c.embedding::real[] ORDER BY c.chunk) AS embeddings
@@ -187,7 +189,7 @@ SELECT 'documents', id FROM passages ORDER BY id
 -- name: read_linked_passages
 -- Each with the cosine of its chunk nearest to the query.
 SELECT p.id, d.event_at, 0 AS text_start, NULL::integer AS text_end, 1.0::float8 AS confidence,
-       0.5::float8 AS importance, d.user_id, NULL::timestamptz AS last_hit_at, 'warm' AS temperature,
+       d.importance, d.user_id, NULL::timestamptz AS last_hit_at, 'warm' AS temperature,
        NULL::timestamptz AS expires_at,
        coalesce((SELECT 1 - min(c.embedding <=> %(embedding)s::vector)
                  FROM passage_chunks c WHERE c.passage_id = p.id AND c.generation = %(generation)s), 0)::float8 AS cosine
@@ -267,7 +269,8 @@ SELECT d.id FROM passages p JOIN documents d ON d.id = p.document_id WHERE p.id 
 -- name: read_found_passages
 -- Rows of hits: a part of one statement. It asks again for all that the query may see, for a row may have
 -- changed since a source ranked it.
-SELECT 6, p.id, CASE WHEN d.path IS NULL THEN 'passage' ELSE 'file' END, p.content, d.event_at, 1.0, 0.5, d.user_id,
+SELECT 6, p.id, CASE WHEN d.path IS NULL THEN 'passage' ELSE 'file' END, p.content, d.event_at, 1.0, d.importance,
+       d.user_id,
        d.agent_id, NULL, NULL, coalesce(d.path, d.sent_key, d.key), d.tags,
        CASE WHEN d.path IS NULL THEN d.metadata
             ELSE json_build_object('path', d.path, 'line_start', p.line_start, 'line_end', p.line_end) END,

@@ -57,7 +57,7 @@ COLUMNS: Columns = {
     FilterField.AGENT: "m.agent_id",
     FilterField.SESSION: "m.session_id",
     FilterField.CONFIDENCE: "1.0",
-    FilterField.IMPORTANCE: "0.5",
+    FilterField.IMPORTANCE: "m.importance",
 }
 CHUNK_MARKER = "/*chunk filters*/ true"
 CHUNK_COLUMNS: Columns = {
@@ -67,6 +67,7 @@ CHUNK_COLUMNS: Columns = {
     FilterField.USER: "user_id",
     FilterField.AGENT: "(SELECT m.agent_id FROM messages m WHERE m.id = message_id)",
     FilterField.SESSION: "session_id",
+    FilterField.IMPORTANCE: "(SELECT m.importance FROM messages m WHERE m.id = message_id)",
 }
 
 
@@ -160,6 +161,7 @@ def _columns(new: Mapping[bytes, PreparedMessage], first: int, now: datetime) ->
         "hashes": list(new),
         "metadata": [Json(message.metadata) for message in messages],
         "times": [message.occurred_at or now for message in messages],
+        "importances": [message.importance for message in messages],
     }
 
 
@@ -232,7 +234,7 @@ class MessagesAround:
         text, values = apply_filters(QUERIES["find_messages_around"], query.filters, COLUMNS)
         parameters = query_parameters(query) | values | {"ids": list(ids)}
         rows = await read_tuples(self._pool, text, parameters, by_key=True)
-        return [Neighbour(message_candidate(row), *row[5:]) for row in rows]
+        return [Neighbour(message_candidate(row), *row[6:]) for row in rows]
 
 
 # As search_messages packs them; a vector is sent as its length, two unused bytes and its numbers.
@@ -254,9 +256,9 @@ class Conversations:
 
 
 def _utterance(row: TupleRow) -> Utterance:
-    _, role, name, content, occurred_at, user, vectors, starts, ends = row
+    _, role, name, content, occurred_at, user, importance, vectors, starts, ends = row
     spans = tuple(zip(starts or (), ends or (), strict=True))
-    return Utterance(role, name, content, occurred_at, _vectors(vectors or b""), spans, user)
+    return Utterance(role, name, content, occurred_at, _vectors(vectors or b""), spans, user, importance)
 
 
 def _vectors(sent: bytes) -> NDArray[np.float16]:
@@ -296,16 +298,16 @@ class MessagesSearch:
         """
         for candidates in widening(query.limit):
             rows = await self._read(query, candidates, places)
-            near = [row for row in rows if row[6] is not None]
+            near = [row for row in rows if row[7] is not None]
             if len(near) < candidates or len({row[0] for row in near}) >= query.limit:
                 break
-        of_index = [row for row in rows if row[0] is not None and row[6] is None]
+        of_index = [row for row in rows if row[0] is not None and row[7] is None]
         visible = Visible(
-            {(row[0], row[5]): message_candidate(row) for row in of_index},
-            next((row[7] for row in of_index if row[7] is not None), ""),
+            {(row[0], row[6]): message_candidate(row) for row in of_index},
+            next((row[8] for row in of_index if row[8] is not None), ""),
         )
         nearest = self._nearest(near, query, is_found=bool(of_index))
-        return FoundMessages(visible, nearest, _placed(_summary(rows)[8] or b""))
+        return FoundMessages(visible, nearest, _placed(_summary(rows)[9] or b""))
 
     async def _read(self, query: Query, candidates: int, places: Sequence[Place]) -> list[TupleRow]:
         parameters = {
@@ -322,7 +324,7 @@ class MessagesSearch:
         if scope not in self._large:
             text, values = find_statement(query.filters, is_large=False)
             rows = await read_tuples(self._pool, text, parameters | values, by_key=True)
-            if _summary(rows)[9] <= MOST_COMPARED:
+            if _summary(rows)[10] <= MOST_COMPARED:
                 return rows
             self._large.add(scope)
         text, values = find_statement(query.filters, is_large=True)
@@ -332,15 +334,15 @@ class MessagesSearch:
     def _nearest(self, rows: Sequence[TupleRow], query: Query, *, is_found: bool) -> Ranking:
         best: dict[UUID, TupleRow] = {}
         least = self._min_similarity
-        if (is_found or any(row[6] >= least for row in rows)) and (
+        if (is_found or any(row[7] >= least for row in rows)) and (
             asks_for_state(query.text, as_of=query.filters.as_of is not None)
         ):
             least = min(least, COMPARED_SHARE * least)
-        for row in sorted(rows, key=lambda row: (-row[6], row[0], row[5])):
-            if row[6] < least or len(best) == query.limit:
+        for row in sorted(rows, key=lambda row: (-row[7], row[0], row[6])):
+            if row[7] < least or len(best) == query.limit:
                 break
             best.setdefault(row[0], row)
-        return tuple(Hit(message_candidate(row), similarity_score(row[6]), {"cosine": row[6]}) for row in best.values())
+        return tuple(Hit(message_candidate(row), similarity_score(row[7]), {"cosine": row[7]}) for row in best.values())
 
 
 def find_statement(filters: Filters, *, is_large: bool) -> tuple[bytes, dict[str, Any]]:
@@ -373,7 +375,7 @@ def _placed(packed: bytes) -> PlacedMessages:
 
 def message_candidate(row: TupleRow) -> Candidate:
     """Map the beginning of a row of a search to a found message."""
-    return Candidate(row[0], Tier.SESSIONS, row[1], row[2], row[3], user=row[4])
+    return Candidate(row[0], Tier.SESSIONS, row[1], row[2], row[3], importance=row[5], user=row[4])
 
 
 def _session_message(row: DictRow) -> SessionMessage:
@@ -384,6 +386,7 @@ def _session_message(row: DictRow) -> SessionMessage:
         ref=row["ref"],
         occurred_at=row["occurred_at"],
         metadata=row["metadata"],
+        importance=row["importance"],
     )
     return SessionMessage(
         id=row["id"],
@@ -408,6 +411,7 @@ def _message_record(row: DictRow) -> Record:
         confidence=1.0,
         agent=row["agent_id"],
         source=row["role"],
+        importance=row["importance"],
         texts=chunk_texts(row, _text(row)),
         embeddings=(),
     )

@@ -14,15 +14,15 @@ WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namesp
 WITH said AS (
     SELECT * FROM unnest(%(ids)s::uuid[], %(positions)s::bigint[], %(roles)s::text[], %(names)s::text[],
                          %(refs)s::text[], %(contents)b::text[], %(hashes)s::bytea[], %(metadata)b::json[],
-                         %(times)s::timestamptz[])
-                  AS t (id, position, role, name, ref, content, content_hash, metadata, occurred_at)
+                         %(times)s::timestamptz[], %(importances)s::float8[])
+                  AS t (id, position, role, name, ref, content, content_hash, metadata, occurred_at, importance)
 ), added AS (
     INSERT INTO messages (
         id, tenant, workspace, namespace, session_id, user_id, agent_id, swarm_id,
-        position, role, name, ref, content, content_hash, metadata, occurred_at
+        position, role, name, ref, content, content_hash, metadata, occurred_at, importance
     )
     SELECT id, %(tenant)s, %(workspace)s, %(namespace)s, %(session_id)s, %(user_id)s, %(agent_id)s, %(swarm_id)s,
-           position, role, name, ref, content, content_hash, metadata, occurred_at
+           position, role, name, ref, content, content_hash, metadata, occurred_at, importance
     FROM said
 ), advanced AS (
     UPDATE sessions SET next_position = next_position + cardinality(%(ids)s::uuid[])
@@ -41,8 +41,8 @@ JOIN said ON said.id = c.id
 
 -- name: list_messages
 -- Messages and summaries by an index each; a page needs no more of either than its end.
-SELECT id, session_id, user_id, agent_id, position, role, name, ref, content, metadata, occurred_at, is_summary,
-       compacted_into
+SELECT id, session_id, user_id, agent_id, position, role, name, ref, content, metadata, occurred_at, importance,
+       is_summary, compacted_into
 FROM (
     (SELECT * FROM messages
      WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namespace)s
@@ -68,8 +68,8 @@ ORDER BY position, is_summary, id
 LIMIT %(limit)s OFFSET %(offset)s
 
 -- name: get_message
-SELECT id, session_id, user_id, agent_id, position, role, name, ref, content, metadata, occurred_at, is_summary,
-       compacted_into
+SELECT id, session_id, user_id, agent_id, position, role, name, ref, content, metadata, occurred_at, importance,
+       is_summary, compacted_into
 FROM messages
 WHERE id = %(id)s AND tenant = %(tenant)s
 
@@ -80,13 +80,13 @@ WHERE id = %(id)s AND tenant = %(tenant)s
 -- one value, since a row for each of hundreds costs more than finding them. A summary has the position of the last
 -- message that it stands for.
 WITH sized AS MATERIALIZED (/*sized*/), nearest AS MATERIALIZED (
-    SELECT m.id, m.occurred_at, n.text_start, n.text_end, m.user_id, n.chunk, 1 - n.distance AS cosine
+    SELECT m.id, m.occurred_at, n.text_start, n.text_end, m.user_id, n.chunk, 1 - n.distance AS cosine, m.importance
     FROM (/*nearest*/) n
     JOIN messages m ON m.id = n.message_id AND m.compacted_at IS NULL
     ORDER BY n.distance, m.id, n.chunk
     LIMIT %(candidates)s
 ), visible AS MATERIALIZED (
-    SELECT m.id, m.occurred_at, c.text_start, c.text_end, m.user_id, c.chunk,
+    SELECT m.id, m.occurred_at, c.text_start, c.text_end, m.user_id, c.chunk, m.importance,
            CASE WHEN wanted.place = min(wanted.place) OVER ()
                 THEN concat_ws(' ', m.name, substr(concat_ws(': ', nullif(m.name, ''), m.content), c.text_start + 1,
                                                    c.text_end - c.text_start)) END AS first_text
@@ -128,13 +128,13 @@ WITH sized AS MATERIALIZED (/*sized*/), nearest AS MATERIALIZED (
       AND (%(user_id)s::text IS NULL OR m.user_id IS NULL OR m.user_id = %(user_id)s)
       AND /*filters*/ true
 )
-SELECT id, occurred_at, text_start, text_end, user_id, chunk, cosine, NULL::text AS first_text, NULL::bytea AS places,
-       NULL::bigint AS of_scope
+SELECT id, occurred_at, text_start, text_end, user_id, importance, chunk, cosine, NULL::text AS first_text,
+       NULL::bytea AS places, NULL::bigint AS of_scope
 FROM nearest
 UNION ALL
-SELECT id, occurred_at, text_start, text_end, user_id, chunk, NULL, first_text, NULL, NULL FROM visible
+SELECT id, occurred_at, text_start, text_end, user_id, importance, chunk, NULL, first_text, NULL, NULL FROM visible
 UNION ALL
-SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, placed.places, sized.chunks FROM placed, sized
+SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, placed.places, sized.chunks FROM placed, sized
 
 -- name: count_chunks
 -- A part of search_messages: how many chunks the scope holds, one more than are compared at most.
@@ -199,7 +199,7 @@ UNION
 -- the position of the last message that it stands for, and so is the neighbour of the next one. Messages and
 -- summaries have an index each, and the statement a part for each.
 SELECT DISTINCT ON (m.id)
-       m.id, m.occurred_at, c.text_start, c.text_end, m.user_id, m.session_id, m.position,
+       m.id, m.occurred_at, c.text_start, c.text_end, m.user_id, m.importance, m.session_id, m.position,
        coalesce(1 - (c.embedding <=> %(embedding)s::vector), 0)::float8 AS cosine
 FROM messages wanted
 CROSS JOIN LATERAL (
@@ -223,7 +223,8 @@ ORDER BY m.id, cosine DESC, c.chunk
 
 -- name: read_utterances
 -- The beginning of a text is enough to weigh its words; five messages of a megabyte took five seconds.
-SELECT m.id, m.role, m.name, left(m.content, 8000) AS content, m.occurred_at, m.user_id, c.vectors, c.starts, c.ends
+SELECT m.id, m.role, m.name, left(m.content, 8000) AS content, m.occurred_at, m.user_id, m.importance, c.vectors,
+       c.starts, c.ends
 FROM messages m
 CROSS JOIN LATERAL (
     SELECT string_agg(vector_send(embedding), ''::bytea ORDER BY chunk) AS vectors,
@@ -290,7 +291,7 @@ WITH made AS (
 SELECT message_id AS id FROM live UNION SELECT message_id FROM compacted
 
 -- name: read_message_records
-SELECT m.id, m.tenant, m.workspace, m.namespace, m.user_id, m.agent_id, m.session_id, m.role, m.occurred_at, m.name, m.content,
+SELECT m.id, m.tenant, m.workspace, m.namespace, m.user_id, m.agent_id, m.session_id, m.role, m.occurred_at, m.importance, m.name, m.content,
        array_agg(c.text_start ORDER BY c.chunk) AS starts,
        array_agg(c.text_end ORDER BY c.chunk) AS ends
 FROM messages m
@@ -312,7 +313,7 @@ SELECT 'messages', id FROM messages WHERE compacted_at IS NULL ORDER BY id
 -- name: read_linked_messages
 -- Each at its chunk nearest to the query.
 SELECT DISTINCT ON (m.id)
-       m.id, m.occurred_at, c.text_start, c.text_end, 1.0::float8 AS confidence, 0.5::float8 AS importance, m.user_id,
+       m.id, m.occurred_at, c.text_start, c.text_end, 1.0::float8 AS confidence, m.importance, m.user_id,
        NULL::timestamptz AS last_hit_at, 'warm' AS temperature, NULL::timestamptz AS expires_at,
        coalesce(1 - (c.embedding <=> %(embedding)s::vector), 0)::float8 AS cosine
 FROM messages m
@@ -380,7 +381,7 @@ SELECT workspace, namespace, user_id, session_id FROM gone
 -- Rows of hits: a part of one statement. It asks again for all that the query may see, for a row may have
 -- changed since a source ranked it.
 SELECT 1 AS tier, m.id, 'message' AS kind, m.content, m.occurred_at, 1.0::float8 AS confidence,
-       0.5::float8 AS importance, m.user_id, m.agent_id, m.session_id, m.name, m.ref, '{}'::text[] AS tags, m.metadata,
+       m.importance, m.user_id, m.agent_id, m.session_id, m.name, m.ref, '{}'::text[] AS tags, m.metadata,
        m.role AS source, NULL::timestamptz AS last_hit_at, 'warm' AS temperature, NULL::text AS title,
        NULL::uuid AS document_id, NULL::integer AS position, NULL::timestamptz AS expires_at, NULL::text AS heading,
        NULL::integer AS page, NULL::text AS trigger

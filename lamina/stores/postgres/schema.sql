@@ -253,7 +253,8 @@ CREATE TABLE public.documents (
     path text,
     text_hash bytea,
     is_always boolean DEFAULT false NOT NULL,
-    mirror text
+    mirror text,
+    importance double precision DEFAULT 0.5 NOT NULL
 );
 CREATE TABLE public.edge_evidence (
     edge_id uuid NOT NULL,
@@ -548,6 +549,7 @@ CREATE TABLE public.messages (
     is_summary boolean DEFAULT false NOT NULL,
     compacted_at timestamp with time zone,
     compacted_into uuid,
+    importance double precision DEFAULT 0.5 NOT NULL,
     CONSTRAINT messages_role_check CHECK ((role = ANY (ARRAY['user'::text, 'assistant'::text, 'system'::text, 'tool'::text])))
 );
 CREATE TABLE public.note_chunks (
