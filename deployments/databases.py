@@ -96,7 +96,8 @@ class Databases:
             case EmbeddedPostgresSettings() as chosen:
                 self._report("starting postgres")
                 self._postgres = EmbeddedPostgres(self._settings.data_dir / "postgres", chosen)
-                return PostgresServerSettings(url=self._postgres.start())
+                url = self._postgres.start()
+                return PostgresServerSettings(url=url, note_words=chosen.note_words, ivfflat_rows=chosen.ivfflat_rows)
 
     def _start_graph(self) -> GraphSettings:
         match self._settings.graph:

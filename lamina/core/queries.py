@@ -46,6 +46,8 @@ class Operator(StrEnum):
     LTE = "lte"
 
 
+RowScoring = tuple[float, float, float, float]
+"""Weights of nearness, importance and recency, and the decay of recency a day."""
 FilterValue = str | float | datetime | tuple[str, ...] | None
 
 
@@ -187,6 +189,7 @@ class Query:
         vector_weight: Of meaning there.
         time: The time that it is about, if it names one: what happened then ranks higher.
         budget_s: Seconds of the search that are left for its sources; each its own deadline if not given.
+        row_scoring: Numbers by which every note is scored; without them the nearest alone are found.
     """
 
     text: str
@@ -203,6 +206,7 @@ class Query:
     vector_weight: float | None = None
     time: AskedTime | None = None
     budget_s: float | None = field(default=None, compare=False)
+    row_scoring: RowScoring | None = None
 
     @property
     def dimension(self) -> int | None:

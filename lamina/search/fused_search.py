@@ -22,15 +22,25 @@ from lamina.core.metrics import (
 )
 from lamina.core.metrics import CallOutcome as SearchOutcome
 from lamina.core.ports import Clock, QuestionEmbedder, RowLookup, ShareLookup, TierSearcher
-from lamina.core.queries import Answer, Failure, FusedHit, FusionMethod, Memory, Query, Ranking, SearchRequest
+from lamina.core.queries import (
+    Answer,
+    Failure,
+    FusedHit,
+    FusionMethod,
+    Memory,
+    Query,
+    Ranking,
+    RowScoring,
+    SearchRequest,
+)
 from lamina.core.scope import Scope
 from lamina.core.sharing import ForeignAnswers, ForeignQuery, Share, foreign_queries, gather_answers, merge_rankings
 from lamina.core.stamps import Remembered
-from lamina.core.tiers import TIER_OF, Source, Tier
+from lamina.core.tiers import TIER_OF, Modality, Source, Tier
 from lamina.errors import Unavailable, describe_error
 from lamina.policies.ranking.call_weights import source_weights
 from lamina.policies.ranking.feedback import order_by_votes
-from lamina.policies.ranking.fusion import FusionOptions, RankingPolicy, fuse
+from lamina.policies.ranking.fusion import FusionOptions, RankingPolicy, composite_policy, fuse
 from lamina.policies.ranking.present_order import WINDOW, asks_for_state, order_for_present, put_right
 from lamina.policies.ranking.time_boost import raise_by_time
 from lamina.search.late_rows import LateRows
@@ -167,7 +177,9 @@ class Search:
     async def _search(self, request: SearchRequest, hints: SearchHints) -> Answer:
         began = time.monotonic()
         asked = await query_of(request)
-        query, without_vector = await self._embed(replace(asked, generation=self._generation), hints)
+        scoring = self._row_scoring(request)
+        asked = replace(asked, generation=self._generation, row_scoring=scoring)
+        query, without_vector = await self._embed(asked, hints)
         left_s = self._deadlines.for_tiers(time.monotonic() - began)
         query = replace(query, budget_s=max(0.0, left_s - TRANSPORT_S))
         if hints.shares == ():
@@ -203,6 +215,12 @@ class Search:
             graph=None if without_vector else _graph_rankings(outcomes),
             is_whole=not self._failed_of(degraded),
         )
+
+    def _row_scoring(self, request: SearchRequest) -> RowScoring | None:
+        by_meaning = request.weights.get(Modality.VECTOR, 1.0) > 0
+        if request.fusion is not FusionMethod.COMPOSITE or not by_meaning:
+            return None
+        return composite_policy(self._policy, request.relevance).row_scoring()
 
     def _failed_of(self, degraded: Iterable[str]) -> set[str]:
         """Return the parts that would have answered on another day: a tier that is switched off never does."""

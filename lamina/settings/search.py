@@ -49,6 +49,12 @@ class CompositeSettings(Section):
     importance: float = Field(0.3, ge=0, description="Weight of the importance.")
     recency: float = Field(0.2, ge=0, description="Weight of the time since the last access.")
     decay_per_day: float = Field(0.05, ge=0, description="Recency is exp(−decay · days since the last access).")
+    candidates: Literal["nearest", "every_row"] = Field(
+        "nearest",
+        description="Notes that the fusion `composite` scores: the nearest of each source, so that an index serves; or "
+        "with `every_row` all notes of the scope, by one statement of Postgres that reads the vectors of all of them. "
+        "What was just written is found so before any index has it.",
+    )
 
 
 class SearchSettings(Section):
@@ -78,6 +84,11 @@ class SearchSettings(Section):
         description="Weight of the best place in a tier; 1 where none is given.",
     )
     hybrid_weights: HybridWeightsByTierSettings = HybridWeightsByTierSettings()
+    passage_vectors: Literal["index", "postgres"] = Field(
+        "index",
+        description="Vectors of documents' passages that searches compare: those of the hybrid index, or those that "
+        "Postgres holds, which are there when a document's call returns; words are the index's in any case.",
+    )
     weights: WeightedSettings = WeightedSettings()
     composite: CompositeSettings = CompositeSettings()
     diversity_jaccard: float = Field(

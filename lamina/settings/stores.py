@@ -11,7 +11,23 @@ IN_MEMORY = ":memory:"
 _STORE_PREFIX = r"^[A-Za-z][A-Za-z0-9_]{0,31}$"
 
 
-class EmbeddedPostgresSettings(Section):
+class _PostgresSettings(Section):
+    """The choices about tables and indexes, for either kind of server."""
+
+    note_words: Literal["application", "trigger"] = Field(
+        "application",
+        description="Makes the words by which Postgres finds warm notes: the application, which cuts scripts without "
+        "spaces, too; or a trigger, which does not, and serves writers beside Lamina.",
+    )
+    ivfflat_rows: int | None = Field(
+        None,
+        ge=1_000,
+        description="Rows of a table from which the next start indexes their vectors by IVFFlat and no longer by HNSW: "
+        "built sooner and smaller, but less exact. Never if not set.",
+    )
+
+
+class EmbeddedPostgresSettings(_PostgresSettings):
     """Postgres from a wheel, in a process of `lamina up`, on a Unix socket."""
 
     kind: Literal["embedded"] = "embedded"
@@ -19,7 +35,7 @@ class EmbeddedPostgresSettings(Section):
     max_connections: int = Field(100, ge=20, description="Most connections the server accepts.")
 
 
-class PostgresServerSettings(Section):
+class PostgresServerSettings(_PostgresSettings):
     """A Postgres server (15 or later, with pgvector 0.7 or later)."""
 
     kind: Literal["server"] = "server"

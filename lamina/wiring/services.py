@@ -278,7 +278,10 @@ def ranking_policy(limits: SearchSettings) -> RankingPolicy:
             },
         ),
         composite=CompositePolicy(
-            **composite.model_dump(), min_similarity=limits.min_similarity, tier_weights=tier_weights
+            **composite.model_dump(exclude={"candidates"}),
+            min_similarity=limits.min_similarity,
+            tier_weights=tier_weights,
+            scores_every_row=composite.candidates == "every_row",
         ),
         diversity=DiversityPolicy(limits.diversity_jaccard, limits.diversity_variants),
         present_order=limits.present_order,

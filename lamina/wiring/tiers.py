@@ -21,7 +21,7 @@ from lamina.settings.loading import Settings
 from lamina.settings.search import SearchSettings
 from lamina.stores.index.searchers import INDEX_SHARE, Hybrid, NotesTogether, SessionsTogether
 from lamina.stores.postgres.connection import Pool
-from lamina.stores.postgres.documents import Documents
+from lamina.stores.postgres.documents import Documents, PassageVectors
 from lamina.stores.postgres.found_rows import FoundRows
 from lamina.stores.postgres.generations import Generation
 from lamina.stores.postgres.knowledge import KnowledgeReader
@@ -205,12 +205,13 @@ def build_procedures(settings: Settings, pool: Pool, generation: Generation) -> 
 
 
 def build_documents(settings: Settings, pool: Pool, generation: Generation) -> BuiltTier:
-    """Build the tier of documents: their passages in a hybrid index."""
+    """Build the tier of documents: their passages in a hybrid index, with its vectors or those of Postgres."""
     index = build_hybrid_index(settings, "documents", generation)
     limits = settings.search
+    in_postgres = limits.passage_vectors == "postgres"
     hybrid = Hybrid(
         Source.DOCUMENTS,
-        index.store,
+        PassageVectors(index.store, pool) if in_postgres else index.store,
         Documents(pool),
         min_similarity=limits.min_similarity,
         weights=HybridWeights(**limits.hybrid_weights.documents.model_dump()),

@@ -38,7 +38,7 @@ PGBOUNCER_URL = os.environ.get("LAMINA_TEST_PGBOUNCER_URL")
 POOLERS = ("strict", *(("pgbouncer",) if PGBOUNCER_URL else ()))
 IN_EFFECT = """
 SELECT current_setting('TimeZone') AS zone, current_setting('hnsw.ef_search') AS ef_search,
-       current_setting('hnsw.iterative_scan', true) AS iterative_scan
+       current_setting('hnsw.iterative_scan', true) AS iterative_scan, current_setting('ivfflat.probes') AS probes
 """
 LIMITS = PoolSettings(min_size=0, max_size=4, timeout_s=5)
 
@@ -90,7 +90,7 @@ async def test_what_statements_rely_on_is_set_however_sessions_are_kept(
     with psycopg.connect(session_url(Settings(postgres=server)), autocommit=True) as connection:
         name = connection.info.dbname
         connection.execute(f"ALTER DATABASE {name} SET TimeZone = 'Asia/Tokyo'".encode())
-    wanted = {"zone": "UTC", "ef_search": "32", "iterative_scan": "relaxed_order"}
+    wanted = {"zone": "UTC", "ef_search": "32", "iterative_scan": "relaxed_order", "probes": "32"}
 
     async with new_pool(url, LIMITS, pooling=way) as pool:
         for _ in range(4):

@@ -23,7 +23,7 @@ from lamina.stores.postgres.connection import QUERIES as SESSION_QUERIES
 from lamina.stores.postgres.generations import begin_building, claim_generation
 from lamina.stores.postgres.messages import find_statement
 from lamina.stores.postgres.migrate import migrations
-from lamina.stores.postgres.vector_indexes import INDEXES, TABLES, typed, vector_type
+from lamina.stores.postgres.vector_indexes import INDEXES, TABLES, choose_index_kinds, typed, vector_type
 from tests.integration.test_plans import parameters_for
 from tests.integration.test_reembedding import (
     OLD,
@@ -253,6 +253,47 @@ async def test_reads_and_writes_of_every_tier_go_on_with_vectors_of_another_dime
         assert again.counts.planned == 0
         assert back.counts.planned > 0
         assert await found(app, workspace="second")
+
+
+@pytest.mark.parametrize("dimension", [384, 24, 2_100])
+def test_from_a_number_of_rows_on_a_table_is_indexed_by_lists_and_back(database: str, dimension: int) -> None:
+    claim_generation(database, HashingModel(dimension).identity)
+    rows(database, MESSAGES, 1_500)
+    rows(database, CHUNKS, 1, dimension)
+    before, name = vector_indexes(database), "message_chunks_embedding" + ("" if dimension == 384 else "_1")
+    by_lists = "SELECT indexname FROM pg_indexes WHERE indexdef LIKE '%%USING ivfflat%%'"
+
+    choose_index_kinds(database, 1_501)
+    few = rows(database, by_lists)
+    choose_index_kinds(database, 1_500)
+    many, others = rows(database, by_lists), vector_indexes(database)
+    plan, found, exact = searched(database, dimension)
+    choose_index_kinds(database, None)
+
+    assert (few, many) == ([], [(f"{name}_lists",)])
+    assert others == {kept: definition for kept, definition in before.items() if kept != name}
+    assert f"{name}_lists" in plan
+    assert found == exact
+    assert rows(database, by_lists) == []
+    assert vector_indexes(database) == before
+
+
+def searched(url: str, dimension: int) -> tuple[str, set[Any], set[Any]]:
+    """Return the plan of a search of messages, what it finds, and what a comparison with all of them finds."""
+    with psycopg.connect(url, autocommit=True, row_factory=dict_row) as connection:
+        register_vector(connection)
+        connection.execute("ANALYZE")
+        connection.execute(SESSION_QUERIES["set_for_session"])
+        connection.execute("SET enable_sort = off")
+        vector = Vector(np.random.default_rng(0).standard_normal(dimension).astype(np.float32))
+        text, values = find_statement(Filters(), is_large=True)
+        asked = parameters_for("large") | values | {"embedding": vector, "most_read": 0}
+        statement = typed(text, 1, dimension)
+        plan = json.dumps(connection.execute(b"EXPLAIN (FORMAT JSON) " + statement, asked).fetchall())
+        found = {row["id"] for row in connection.execute(statement, asked).fetchall() if row["cosine"] is not None}
+        compared, values = find_statement(Filters(), is_large=False)
+        every = connection.execute(compared, asked | values).fetchall()
+        return plan, found, {row["id"] for row in every if row["cosine"] is not None}
 
 
 def test_half_precision_begins_above_two_thousand_dimensions() -> None:

@@ -19,7 +19,7 @@ from lamina.settings.loading import Settings
 
 ROOT = Path(__file__).resolve().parents[2]
 STATEMENTS = 146
-STATES = ("holds", "setting", "differs")
+STATES = ("holds", "setting")
 CALLS: Mapping[str, type[BaseModel]] = {"POST /v1/search": SearchIn, "POST /v1/context": ContextIn}
 SETTINGS = {".".join(path) for path in field_paths(Settings)}
 # A setting, or a field of a call; and what it is by default, where that is said.

@@ -10,7 +10,17 @@ import numpy as np
 import pytest
 
 from lamina.core.conversations import NOWHERE
-from lamina.core.queries import Candidate, FusionMethod, Hit, Neighbour, Normalisation, Place, Query, Ranking
+from lamina.core.queries import (
+    Candidate,
+    FusionMethod,
+    Hit,
+    Neighbour,
+    Normalisation,
+    Place,
+    Query,
+    Ranking,
+    RowScoring,
+)
 from lamina.core.scope import Scope
 from lamina.core.tiers import Source, Tier
 from lamina.policies.ranking.fusion import FusionOptions, fuse
@@ -93,6 +103,9 @@ class Notes(Rows):
         scores = keyword_scores(raw, {UUID(int=7): "boats of oak"}, query.words)
         literal = tuple(Hit(self._memory((id_, 0)), scores[id_], {"ts_rank_cd": raw[id_]}) for id_ in raw)
         return self._visible(warm), self._visible(cold), literal
+
+    async def score_all(self, query: Query, scoring: RowScoring) -> Ranking:
+        raise NotImplementedError
 
 
 class Messages(Rows):

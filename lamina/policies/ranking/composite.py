@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from lamina.core.queries import Candidate, Memory, RankedHit, Ranking
+from lamina.core.queries import Candidate, Memory, RankedHit, Ranking, RowScoring
 from lamina.core.tiers import Source, Tier
 from lamina.policies.ranking.placements import PlacedMemory, best_first, place_memories
 from lamina.policies.ranking.scores import similarity_score
@@ -24,6 +24,7 @@ class CompositePolicy:
         decay_per_day: How fast recency falls: ``exp(−decay · days)``.
         min_similarity: Least cosine of a memory that counts as found by nearest neighbour.
         tier_weights: What a tier's scores are multiplied by, 1 where none is given.
+        scores_every_row: Whether every note of the scope is a candidate, and not the nearest alone.
     """
 
     similarity: float
@@ -32,6 +33,12 @@ class CompositePolicy:
     decay_per_day: float
     min_similarity: float
     tier_weights: Mapping[Tier, float]
+    scores_every_row: bool = False
+
+    def row_scoring(self) -> RowScoring | None:
+        """Return the numbers by which each row is scored; ``None`` where the nearest alone are candidates."""
+        numbers = self.similarity, self.importance, self.recency, self.decay_per_day
+        return numbers if self.scores_every_row else None
 
 
 def fuse_by_composite(

@@ -71,6 +71,12 @@ def fuse(rankings: Mapping[Source, Ranking], options: FusionOptions, policy: Ran
     return _lower_idle_notes(hits, policy.note_decay, options.now) if policy.note_decay else hits
 
 
+def composite_policy(policy: RankingPolicy, relevance: Mapping[str, float]) -> CompositePolicy:
+    """Return the numbers of the composite relevance, with those of a call in their place."""
+    given: dict[str, Any] = {**relevance}
+    return replace(policy.composite, **given)
+
+
 def _lower_idle_notes(hits: Sequence[RankedHit], share: float, now: datetime) -> tuple[RankedHit, ...]:
     """Return the hits in the order of scores from which notes have lost a share by their idle days.
 
@@ -111,8 +117,7 @@ def _fuse(rankings: Mapping[Source, Ranking], options: FusionOptions, policy: Ra
             weighted = policy.weighted.overridden(modality_weights(options.weights), own_weights(options.weights))
             return weigh(rankings, weighted, has_vector=options.has_vector)
         case FusionMethod.COMPOSITE:
-            given: dict[str, Any] = {**options.relevance}
-            composite = replace(policy.composite, **given)
+            composite = composite_policy(policy, options.relevance)
             by_meaning = options.has_vector and options.weights.get(Modality.VECTOR, 1.0) > 0
             return fuse_by_composite(rankings, composite, now=options.now, by_meaning=by_meaning)
         case _ as other:

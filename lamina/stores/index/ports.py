@@ -10,7 +10,7 @@ from lamina.core.conversations import PlacedMessages
 from lamina.core.fingerprints import fingerprint
 from lamina.core.ids import id_of_text
 from lamina.core.ports import Record
-from lamina.core.queries import Candidate, Place, Query, Ranking
+from lamina.core.queries import Candidate, Place, Query, Ranking, RowScoring
 
 KEYWORD_FIELDS = (
     "tenant",
@@ -135,6 +135,10 @@ class NoteReader(Protocol):
         self, query: Query, warm: Sequence[Place], cold: Sequence[Place]
     ) -> tuple[Visible, Visible, Ranking]:
         """Return the warm and the cold notes at these places, and the warm ones that have every word of the query."""
+        ...
+
+    async def score_all(self, query: Query, scoring: RowScoring) -> Ranking:
+        """Return the best of all notes that the query may see, by nearness, importance and recency."""
         ...
 
 

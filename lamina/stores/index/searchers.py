@@ -133,7 +133,10 @@ class NotesTogether:
         self._weights = weights
 
     async def search(self, query: Query) -> JointAnswer:
-        """Return the ranking of each source."""
+        """Return the ranking of each source; where every row is scored, that ranking alone."""
+        if query.row_scoring is not None and query.embedding is not None:
+            scored = await self._reader.score_all(query, query.row_scoring)
+            return JointAnswer({**dict.fromkeys(self.sources, ()), Source.NOTES_HYBRID: scored})
         index_deadline_s = query.wait_s(self._index_deadline_s, INDEX_SHARE)
         by_both, by_vector = await asyncio.gather(
             _in_time(self._index.by_both(query), index_deadline_s),

@@ -4,8 +4,10 @@
 -- statement is long enough to be worth it.
 SET TimeZone = 'UTC';
 SET hnsw.ef_search = 32;
+SET ivfflat.probes = 32;
 SET jit = off;
-SELECT set_config('hnsw.iterative_scan', 'relaxed_order', false)
+SELECT set_config('hnsw.iterative_scan', 'relaxed_order', false),
+       set_config('ivfflat.iterative_scan', 'relaxed_order', false)
 FROM pg_catalog.pg_extension
 WHERE extname = 'vector' AND string_to_array(extversion, '.')::int[] >= '{0,8}';
 
@@ -15,7 +17,9 @@ WHERE extname = 'vector' AND string_to_array(extversion, '.')::int[] >= '{0,8}';
 BEGIN;
 SET LOCAL TimeZone = 'UTC';
 SET LOCAL hnsw.ef_search = 32;
+SET LOCAL ivfflat.probes = 32;
 SET LOCAL jit = off;
-SELECT set_config('hnsw.iterative_scan', 'relaxed_order', true)
+SELECT set_config('hnsw.iterative_scan', 'relaxed_order', true),
+       set_config('ivfflat.iterative_scan', 'relaxed_order', true)
 FROM pg_catalog.pg_extension
 WHERE extname = 'vector' AND string_to_array(extversion, '.')::int[] >= '{0,8}';

@@ -1,5 +1,6 @@
 """Documents and their passages."""
 
+import asyncio
 import hashlib
 from collections import defaultdict
 from collections.abc import Sequence
@@ -21,7 +22,8 @@ from lamina.core.queries import Candidate, FilterField, Filters, Place, Query
 from lamina.core.scope import Scope
 from lamina.core.tiers import Tier
 from lamina.errors import Conflict, NotFound
-from lamina.stores.index.ports import Visible
+from lamina.policies.ranking.scores import widening
+from lamina.stores.index.ports import ChunkHit, HybridIndex, Visible
 from lamina.stores.postgres.connection import Connection, Pool, connect, read_tuples, scope_parameters
 from lamina.stores.postgres.filters import Columns, apply_filters, place_parameters, query_parameters
 from lamina.stores.postgres.messages import chunk_columns
@@ -37,6 +39,7 @@ from lamina.stores.postgres.tier_rows import (
     TierRows,
     VectorTable,
 )
+from lamina.stores.postgres.vector_indexes import typed
 from lamina.text.hygiene import composed
 
 QUERIES = load_queries("documents.sql")
@@ -375,6 +378,41 @@ class Documents:
         rows = await read_tuples(self._pool, text, parameters, by_key=True)
         memories = {(row[0], row[4]): passage_candidate(row) for row in rows}
         return Visible(memories, next((row[5] for row in rows if row[5] is not None), ""))
+
+
+class PassageVectors:
+    """An index of passages whose vectors are those of Postgres, and whose words are another index's.
+
+    Args:
+        words: Finds passages by their words.
+        pool: Connections to Postgres.
+
+    Source:
+        Open Astra, Tiered Search.
+    """
+
+    def __init__(self, words: HybridIndex, pool: Pool) -> None:
+        self._words = words
+        self._pool = pool
+
+    async def by_both(self, query: Query) -> tuple[list[ChunkHit], list[ChunkHit]]:
+        """Return the best chunks by their words, with their cosines, and the nearest ones, each best first."""
+        (by_words, _), nearest = await asyncio.gather(self._words.by_both(query), self._nearest(query))
+        return by_words, nearest
+
+    async def _nearest(self, query: Query) -> list[ChunkHit]:
+        if query.embedding is None:
+            return []
+        text, values = apply_filters(QUERIES["nearest_passages"], query.filters, COLUMNS)
+        text = typed(text, query.generation, query.dimension)
+        found: list[ChunkHit] = []
+        for limit in widening(query.limit):
+            rows = await read_tuples(self._pool, text, query_parameters(query) | values | {"limit": limit})
+            found = [ChunkHit((row[0], row[1]), cosine=row[2]) for row in rows]
+            if len(found) < limit or len({hit.place[0] for hit in found}) >= query.limit:
+                break
+        # The index's order is nearly that of the distance.
+        return sorted(found, key=lambda hit: (-(hit.cosine or 0.0), hit.place))
 
 
 def passage_candidate(row: TupleRow) -> Candidate:

@@ -126,6 +126,19 @@ WHERE d.tenant = %(tenant)s AND d.workspace = %(workspace)s AND d.namespace = %(
   AND (%(user_id)s::text IS NULL OR d.user_id IS NULL OR d.user_id = %(user_id)s)
   AND /*filters*/ true
 
+-- name: nearest_passages
+-- Chunks of passages that the query may see, by the bare distance, so that the vector index serves it.
+SELECT c.passage_id, c.chunk, (1 - (c.embedding /*typed*/ <=> %(embedding)s::vector /*typed*/))::float8 AS cosine
+FROM passage_chunks c
+JOIN passages p ON p.id = c.passage_id
+JOIN documents d ON d.id = p.document_id
+WHERE c.tenant = %(tenant)s AND c.workspace = %(workspace)s AND c.namespace = %(namespace)s
+  AND c.generation = %(generation)s
+  AND (%(user_id)s::text IS NULL OR c.user_id IS NULL OR c.user_id = %(user_id)s)
+  AND /*filters*/ true
+ORDER BY c.embedding /*typed*/ <=> %(embedding)s::vector /*typed*/
+LIMIT %(limit)s
+
 -- name: find_unembedded_passages
 -- By id. OFFSET 0: as in find_unembedded_messages.
 SELECT p.id, d.content_hash AS guard, d.title, p.heading, p.content

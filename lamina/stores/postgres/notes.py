@@ -26,10 +26,11 @@ from lamina.core.queries import (
     Place,
     Query,
     Ranking,
+    RowScoring,
 )
 from lamina.core.scope import Scope
 from lamina.errors import Conflict, InvalidInput, NotFound
-from lamina.policies.ranking.scores import keyword_scores
+from lamina.policies.ranking.scores import keyword_scores, similarity_score
 from lamina.policies.retention.lifespan import Temperature
 from lamina.stores.index.ports import Visible
 from lamina.stores.postgres.connection import Connection, Pool, connect, read_tuples, scope_parameters
@@ -397,6 +398,25 @@ class NotesSearch:
         found = [_FoundNote(note_candidate(row), *row[10:]) for row in rows]
         literal = [item for item in found if item.chunk is None]
         return _visible(found, "warm"), _visible(found, "cold"), _by_cover_density(query, literal)
+
+    async def score_all(self, query: Query, scoring: RowScoring) -> Ranking:
+        """Return the best of all notes that the query may see, warm and cold, by one statement over every row.
+
+        Source:
+            Siestai, Composite scoring.
+        """
+        similarity, importance, recency, decay_per_day = scoring
+        numbers = {
+            "similarity": similarity,
+            "importance": importance,
+            "recency": recency,
+            "decay_per_day": decay_per_day,
+            "as_of": query.filters.as_of,
+            "limit": query.limit,
+        }
+        text, values = apply_filters(QUERIES["score_notes"], query.filters, COLUMNS)
+        rows = await read_tuples(self._pool, text, query_parameters(query) | values | numbers)
+        return tuple(Hit(note_candidate(row), similarity_score(row[10]), {"cosine": row[10]}) for row in rows)
 
 
 class _FoundNote(NamedTuple):

@@ -243,6 +243,29 @@ FROM (
 ORDER BY ts_rank_cd DESC, id
 LIMIT %(limit)s)
 
+-- name: score_notes
+-- Every note of the scope, each at its nearest chunk, by nearness, importance and recency. No index of vectors serves it.
+SELECT id, event_at, text_start, text_end, confidence, importance, user_id, last_hit_at, temperature, expires_at, cosine
+FROM (
+    SELECT DISTINCT ON (n.id)
+           n.id, n.event_at, c.text_start, c.text_end, n.confidence, n.importance, n.user_id, n.last_hit_at,
+           n.temperature, n.expires_at, 1 - (c.embedding <=> %(embedding)s::vector) AS cosine
+    FROM notes n
+    JOIN note_chunks c ON c.note_id = n.id AND c.generation = %(generation)s
+    WHERE n.tenant = %(tenant)s AND n.workspace = %(workspace)s AND n.namespace = %(namespace)s
+      AND n.deleted_at IS NULL
+      AND (n.expires_at IS NULL OR n.expires_at > statement_timestamp())
+      AND n.weight >= %(min_weight)s
+      AND (%(user_id)s::text IS NULL OR n.user_id IS NULL OR n.user_id = %(user_id)s)
+      AND /*filters*/ true
+    ORDER BY n.id, cosine DESC, c.chunk
+) each_note
+ORDER BY %(similarity)s::float8 * least(1, greatest(0, cosine)) + %(importance)s::float8 * importance
+         + %(recency)s::float8 * exp(-%(decay_per_day)s::float8 * greatest(0, extract(
+             epoch FROM coalesce(%(as_of)s::timestamptz, statement_timestamp()) - coalesce(last_hit_at, event_at)
+           ) / 86400)::float8) DESC, id
+LIMIT %(limit)s
+
 -- name: lock_unchanged_notes
 -- Notes in the state that was read, locked until the transaction ends.
 SELECT n.id

@@ -56,6 +56,15 @@ CREATE TABLE public.hash_secret (
 CREATE FUNCTION public.keyed_hash(tenant text, value text) RETURNS text
     LANGUAGE sql STABLE STRICT
     RETURN (SELECT ('h:'::text || encode(sha256((hash_secret.secret || sha256((hash_secret.secret || convert_to((json_build_array(keyed_hash.tenant, keyed_hash.value))::text, 'UTF8'::name))))), 'hex'::text)) FROM public.hash_secret);
+CREATE FUNCTION public.make_note_words() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    SELECT to_tsvector('lamina', substr(n.content, NEW.text_start + 1, NEW.text_end - NEW.text_start)) INTO NEW.tsv
+    FROM notes n WHERE n.id = NEW.note_id;
+    RETURN NEW;
+END
+$$;
 CREATE FUNCTION public.mark_events() RETURNS trigger
     LANGUAGE plpgsql
     AS $$
@@ -1172,6 +1181,8 @@ CREATE INDEX webhooks_due ON public.webhooks USING btree (next_at);
 CREATE INDEX webhooks_of_tenant ON public.webhooks USING btree (tenant, created_at);
 CREATE TRIGGER events_marked BEFORE INSERT ON public.events FOR EACH STATEMENT EXECUTE FUNCTION public.mark_events();
 CREATE TRIGGER idempotency_keys_hashed BEFORE INSERT ON public.idempotency_keys FOR EACH ROW WHEN ((new.user_id IS NOT NULL)) EXECUTE FUNCTION public.hash_user_of_key();
+CREATE TRIGGER note_words BEFORE INSERT OR UPDATE OF tsv ON public.note_chunks FOR EACH ROW WHEN ((new.tsv IS NOT NULL)) EXECUTE FUNCTION public.make_note_words();
+ALTER TABLE public.note_chunks DISABLE TRIGGER note_words;
 CREATE TRIGGER projection_stores_former AFTER UPDATE OF store ON public.projection_stores FOR EACH ROW WHEN (((old.store IS NOT NULL) AND (old.store IS DISTINCT FROM new.store))) EXECUTE FUNCTION public.remember_former_store();
 ALTER TABLE ONLY public.agent_turns
     ADD CONSTRAINT agent_turns_procedure_id_fkey FOREIGN KEY (procedure_id) REFERENCES public.procedures(id) ON DELETE SET NULL;

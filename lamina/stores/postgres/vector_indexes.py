@@ -16,7 +16,7 @@ from psycopg.rows import DictRow
 
 from lamina.core.ports import ModelIdentity
 from lamina.errors import Misconfigured, Unavailable
-from lamina.stores.postgres.connection import Connection
+from lamina.stores.postgres.connection import Connection, connect_directly
 from lamina.stores.postgres.queries import load_queries
 
 QUERIES = load_queries("vector_indexes.sql")
@@ -24,6 +24,10 @@ QUERIES = load_queries("vector_indexes.sql")
 # pgvector's HNSW takes no longer ones: of 32 bits a number, and of 16.
 MOST_FULL, MOST_HALF = 2_000, 4_000
 LOCK_KEY = 0x6C616D76  # "lamv"
+LISTS = "_lists"
+"""Ends the name of an index by IVFFlat, which stands in the place of the one by HNSW."""
+ROWS_PER_LIST = 1_000
+MOST_COUNTED = 10_000_000
 LOOK_S = 0.5
 LOCK_WAIT_S = 2
 LOCK_TRIES = 60
@@ -159,7 +163,7 @@ def index_vectors(connection: psycopg.Connection[DictRow], table: str | None = N
     for row in generations:
         for index in INDEXES:
             name = f"{index.table}_embedding_{row['generation']}"
-            if table in (None, index.table) and name not in valid:
+            if table in (None, index.table) and not valid & {name, f"{name}{LISTS}"}:
                 _create(connection, index, name, row["generation"], row["dimension"])
 
 
@@ -180,6 +184,103 @@ def _create(
             ef_construction=index.ef_construction,
             generation=generation,
             only=index.only,
+        )
+    )
+    connection.execute(statement.encode())
+
+
+def choose_index_kinds(url: str, ivfflat_rows: int | None) -> None:
+    """Index the vectors of each table by IVFFlat from so many rows on, else by HNSW, beside reads and writes.
+
+    An index is dropped after the other kind has taken its place.
+
+    Args:
+        url: The database; not that of a pooler in transaction mode.
+        ivfflat_rows: The number; without it all are indexed by HNSW.
+    """
+    with connect_directly(url) as connection:
+        lists = connection.execute(QUERIES["find_lists"], {"tables": list(TABLES)}).fetchone()
+        if ivfflat_rows is None and lists is None:
+            return
+        with vectors_locked(connection):
+            dimensions = connection.execute(QUERIES["find_bound_columns"], {"tables": list(TABLES)}).fetchall()
+            bound = {row["name"] for row in dimensions}
+            generations = connection.execute(QUERIES["find_indexed_generations"]).fetchall()
+            for index in INDEXES:
+                slots = [_Slot(index)] if index.table in bound else [_Slot(index, **row) for row in generations]
+                for slot in slots:
+                    _choose(connection, slot, ivfflat_rows)
+
+
+@dataclass(frozen=True, slots=True)
+class _Slot:
+    """The vectors that one index holds: those of a generation, or all of a column that is bound to a dimension."""
+
+    index: VectorIndex
+    generation: int | None = None
+    dimension: int = 0
+
+    @property
+    def name(self) -> str:
+        suffix = "" if self.generation is None else f"_{self.generation}"
+        return f"{self.index.table}_embedding{suffix}"
+
+    @property
+    def rows(self) -> str:
+        return "true" if self.generation is None else f"generation = {self.generation}"
+
+
+def _choose(connection: psycopg.Connection[DictRow], slot: _Slot, ivfflat_rows: int | None) -> None:
+    table, only = slot.index.table, slot.index.only
+    found = connection.execute(QUERIES["find_valid_indexes"], {"tables": [table]}).fetchall()
+    valid = {row["name"] for row in found}
+    rows = 0
+    if ivfflat_rows is not None:
+        counting = QUERIES["count_rows"].decode().format(table=table, rows=slot.rows, only=only, most=MOST_COUNTED)
+        counted = connection.execute(counting.encode()).fetchone()
+        rows = 0 if counted is None else counted["rows"]
+    wants_lists = ivfflat_rows is not None and rows >= ivfflat_rows
+    wanted, other = (slot.name + LISTS, slot.name) if wants_lists else (slot.name, slot.name + LISTS)
+    if wanted not in valid:
+        connection.execute(QUERIES["drop_index"].decode().format(name=wanted).encode())
+        if wants_lists:
+            _create_lists(connection, slot, wanted, rows)
+        elif slot.generation is None:
+            _create_bound(connection, slot.index)
+        else:
+            _create(connection, slot.index, wanted, slot.generation, slot.dimension)
+    connection.execute(QUERIES["drop_index"].decode().format(name=other).encode())
+
+
+def _create_bound(connection: psycopg.Connection[DictRow], index: VectorIndex) -> None:
+    statement = (
+        QUERIES["create_bound_index"]
+        .decode()
+        .format(
+            name=f"{index.table}_embedding",
+            table=index.table,
+            m=index.m,
+            ef_construction=index.ef_construction,
+            only=index.only,
+        )
+    )
+    connection.execute(statement.encode())
+
+
+def _create_lists(connection: psycopg.Connection[DictRow], slot: _Slot, name: str, rows: int) -> None:
+    """Build an index by IVFFlat, of a list for a thousand rows."""
+    kind = vector_type(slot.dimension)
+    statement = (
+        QUERIES["create_lists"]
+        .decode()
+        .format(
+            name=name,
+            table=slot.index.table,
+            expression="embedding" if slot.generation is None else f"(embedding::{kind})",
+            operators="halfvec_cosine_ops" if kind.startswith("halfvec") else "vector_cosine_ops",
+            lists=max(1, rows // ROWS_PER_LIST),
+            rows=slot.rows,
+            only=slot.index.only,
         )
     )
     connection.execute(statement.encode())

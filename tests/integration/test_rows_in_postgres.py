@@ -1,0 +1,96 @@
+"""Searches that read the rows of Postgres in place of an index: every note scored, and the vectors of passages."""
+
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from lamina.core.tiers import Source
+from lamina.models.hashing import HashingModel
+from tests.support.application import Application, running, settings_for
+
+QUESTION = "when does the ferry leave the harbour"
+EVERY_ROW: dict[str, Any] = {"search": {"composite": {"candidates": "every_row"}}}
+IN_POSTGRES: dict[str, Any] = {"search": {"passage_vectors": "postgres"}}
+
+
+async def put(app: Application, content: str, **more: Any) -> UUID:
+    answer = await app.client().post("/v1/notes", json={"content": content, **more})
+    assert answer.is_success, answer.text
+    return UUID(answer.json()["id"])
+
+
+async def found(app: Application, **more: Any) -> list[dict[str, Any]]:
+    body = {"query": QUESTION, "explain": True, **more}
+    answer = await app.client().post("/v1/search", json=body)
+    assert answer.is_success, answer.text
+    assert answer.json()["degraded"] == []
+    return list(answer.json()["results"])
+
+
+async def scored(app: Application, **more: Any) -> list[dict[str, Any]]:
+    return await found(app, tiers=["notes"], fusion="composite", **more)
+
+
+async def test_one_statement_scores_every_active_note_of_an_agent(database: str, tmp_path: Path) -> None:
+    async with running(settings_for(database, tmp_path, **EVERY_ROW), database, HashingModel()) as app:
+        near = await put(app, "the ferry leaves the harbour at noon", importance=0.5, agent="a")
+        great = await put(app, "a ferry sank once near the harbour", importance=0.6, agent="a")
+        await put(app, "the ferry leaves the harbour at ten", agent="b")
+        deleted = await put(app, "the ferry leaves the harbour at six", agent="a")
+        await app.client().delete(f"/v1/notes/{deleted}")
+
+        both = await scored(app, filters={"agent": "a"})
+        heavy = await scored(app, filters={"agent": "a"}, relevance={"importance": 3.0})
+        first = await scored(app, filters={"agent": "a"}, limit=1, relevance={"importance": 3.0})
+
+        assert [hit["id"] for hit in both] == [str(near), str(great)]
+        assert [hit["id"] for hit in heavy] == [str(great), str(near)]
+        assert [hit["id"] for hit in first] == [str(great)]
+        for hit, importance in zip(both, (0.5, 0.6), strict=True):
+            cosine = hit["explain"][Source.NOTES_HYBRID]["raw"]["cosine"]
+            assert hit["score"] == pytest.approx(0.5 * cosine + 0.3 * importance + 0.2, abs=1e-3)
+
+
+async def test_a_note_of_great_importance_is_scored_though_nearer_ones_fill_the_sources(
+    database: str, tmp_path: Path
+) -> None:
+    settings = settings_for(database, tmp_path, **EVERY_ROW)
+    async with running(settings, database, HashingModel()) as app:
+        notes = [{"content": f"the ferry leaves the harbour at {n}", "importance": 0.0} for n in range(60)]
+        await app.client().post("/v1/notes/batch", json={"notes": notes})
+        great = await put(app, "a ferry sank once near the harbour", importance=1.0)
+        await app.indexed()
+
+        hits = await scored(app, limit=10, relevance={"importance": 2.0})
+
+        assert hits[0]["id"] == str(great)
+
+
+async def test_a_note_is_found_before_any_index_has_it(database: str, tmp_path: Path) -> None:
+    settings = settings_for(database, tmp_path, **EVERY_ROW)
+    async with running(settings, database, HashingModel(), follow=False) as app:
+        note = await put(app, "the ferry leaves the harbour at noon")
+
+        assert [hit["id"] for hit in await scored(app)] == [str(note)]
+
+
+async def test_the_passages_that_are_compared_are_those_of_postgres(database: str, tmp_path: Path) -> None:
+    settings = settings_for(database, tmp_path, **IN_POSTGRES)
+    async with running(settings, database, HashingModel(), follow=False) as app:
+        document = {"content": "The ferry leaves the harbour at noon.", "key": "ferry", "user": "ann", "tags": ["t"]}
+        await app.client().post("/v1/documents", json=document)
+
+        own = await found(app, tiers=["documents"], user="ann", tags=["t"])
+        another = await found(app, tiers=["documents"], user="ben")
+        untagged = await found(app, tiers=["documents"], user="ann", tags=["other"])
+        figures = own[0]["explain"][Source.DOCUMENTS]["raw"]
+        await app.indexed()
+        after = (await found(app, tiers=["documents"], user="ann"))[0]["explain"][Source.DOCUMENTS]["raw"]
+
+        assert [hit["content"] for hit in own] == [document["content"]]
+        assert (another, untagged) == ([], [])
+        assert set(figures) == {"cosine"}
+        assert set(after) == {"bm25", "cosine"}
+        assert after["cosine"] == pytest.approx(figures["cosine"], abs=1e-4)

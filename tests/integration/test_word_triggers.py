@@ -1,0 +1,66 @@
+"""The words of warm notes, made by a trigger in place of the application."""
+
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from lamina.core.tiers import Source
+from lamina.models.hashing import HashingModel
+from lamina.stores.postgres.word_triggers import switch_word_trigger
+from tests.support.application import Application, running, settings_for
+
+WORDS = """
+SELECT c.tsv = to_tsvector('lamina', n.content) AS same, c.tsv::text
+FROM note_chunks c
+JOIN notes n ON n.id = c.note_id
+"""
+
+
+def rows(url: str, text: str) -> list[tuple[Any, ...]]:
+    with psycopg.connect(url, autocommit=True) as connection:
+        cursor = connection.execute(text.encode())
+        return cursor.fetchall() if cursor.description else []
+
+
+async def sources_of(app: Application, query: str) -> list[str]:
+    body = {"query": query, "tiers": ["notes"], "explain": True}
+    answer = (await app.client().post("/v1/search", json=body)).json()
+    return [source for hit in answer["results"] for source in hit["explain"]]
+
+
+async def test_the_words_of_a_warm_note_are_those_of_its_text(database: str, tmp_path: Path) -> None:
+    switch_word_trigger(database, is_on=True)
+    async with running(settings_for(database, tmp_path), database, HashingModel(), follow=False) as app:
+        note = (await app.client().post("/v1/notes", json={"content": "Ferries leave 東京 at noon"})).json()
+
+        assert rows(database, WORDS) == [(True, "'ferri':1 'leav':2 'noon':5 '東京':3")]
+        assert Source.NOTES_WARM in await sources_of(app, "ferries leave at noon")
+
+        await app.client().patch(f"/v1/notes/{note['id']}", json={"content": "Ferries leave at ten"})
+        assert rows(database, WORDS) == [(True, "'ferri':1 'leav':2 'ten':4")]
+
+
+@pytest.mark.parametrize("is_on", [True, False])
+async def test_a_writer_beside_lamina_needs_no_words_of_its_own(database: str, tmp_path: Path, *, is_on: bool) -> None:
+    switch_word_trigger(database, is_on=is_on)
+    async with running(settings_for(database, tmp_path), database, HashingModel(), follow=False) as app:
+        await app.client().post("/v1/notes", json={"content": "Ferries leave at noon"})
+        rows(database, "UPDATE note_chunks SET tsv = ''")
+        with_words = rows(database, WORDS)
+        rows(database, "UPDATE note_chunks SET tsv = NULL")
+
+        assert with_words == [(is_on, "'ferri':1 'leav':2 'noon':4" if is_on else "")]
+        assert rows(database, "SELECT tsv FROM note_chunks") == [(None,)]
+
+
+def test_it_is_off_unless_it_is_asked_for(database: str) -> None:
+    state = "SELECT tgenabled::text FROM pg_trigger WHERE tgname = 'note_words'"
+
+    states = [rows(database, state)]
+    for is_on in (True, True, False):
+        switch_word_trigger(database, is_on=is_on)
+        states.append(rows(database, state))
+
+    assert states == [[("D",)], [("O",)], [("O",)], [("D",)]]
