@@ -118,7 +118,7 @@ def build_api(services: Services) -> FastAPI:
         app.add_route(path, answer_metadata, include_in_schema=False)
     # Its calls come to the same routes, of which the key is checked already.
     behind = _within_limits(_with_routes(services))
-    app.state.gateway = GatewayRoute(behind, services.settings)
+    app.state.gateway = GatewayRoute(behind, services.settings, services.reads.chains)
     doors = [McpRoute(behind, services), app.state.gateway]
     app.router.routes.extend(doors)
     _within_limits(app, *doors)

@@ -24,16 +24,18 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from deployments.bodies import body_of
 from deployments.gateway_cache import NOT_ASKED, CacheLookup, GatewayCache
+from deployments.gateway_chains import GatewayChains
 from deployments.inner_client import SCOPE_FIELDS, ids_of, inner_client
 from lamina.api.openai.answers import AnswerReader, ModelAnswer, reader_of
 from lamina.api.openai.cached_answers import KeptAnswer
-from lamina.api.openai.requests import ModelRequest, Said, Shape, ToolResult, read_request, with_block
+from lamina.api.openai.requests import ModelRequest, Said, Shape, ToolResult, read_request, storable, with_block
 from lamina.core.principals import Principal, Verb
 from lamina.core.quotas import Resource, spend
 from lamina.core.tiers import TIERS
 from lamina.errors import InvalidInput, LaminaError, Overloaded, Unavailable
 from lamina.settings.doors import GatewaySettings
 from lamina.settings.loading import Settings, served_tiers
+from lamina.stores.postgres.response_chains import ResponseChains
 from lamina.text.hygiene import MAX_QUERY_CHARS
 from lamina.text.parts import ends_of
 
@@ -55,7 +57,6 @@ MOST_HELD_BYTES = 256 * 1024 * 1024
 """Of the large requests that a router holds until the endpoint has them."""
 KEPT_BLOCKS, BLOCK_S = 1_000, 300.0
 """Seconds for which a question keeps its block while a model calls tools: its prompt must not change in the middle."""
-KEPT_CHAINS, CHAIN_S = 10_000, 3_600.0
 TOO_LONG = "the answer of the endpoint at gateway.base_url took longer than gateway.answer_s"
 _OF_CONNECTION = frozenset(
     {
@@ -74,12 +75,13 @@ class GatewayRoute(Route):
     Args:
         behind: The API behind the front door.
         settings: Those of the gateway, and which tiers are served.
+        chains: The sessions of responses that are continued.
     """
 
     openapi_extra = body_of(mib=BODY_MIB)
 
-    def __init__(self, behind: ASGIApp, settings: Settings) -> None:
-        self._gateway = _Gateway(behind, settings)
+    def __init__(self, behind: ASGIApp, settings: Settings, chains: ResponseChains) -> None:
+        self._gateway = _Gateway(behind, settings, GatewayChains(chains, settings.gateway.recall_s))
         super().__init__(f"{PREFIX}/{{call:path}}", endpoint=self._gateway, include_in_schema=False)
 
     async def close(self) -> None:
@@ -108,12 +110,16 @@ _OFF = _Recall("off")
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """A request that memory has a part in, and who asks."""
+    """A request that memory has a part in, and who asks.
+
+    Args:
+        session: ``None`` where it continues a response of which no turn is recorded yet.
+    """
 
     request: ModelRequest
     principal: Principal
     ids: Mapping[str, str]
-    session: str
+    session: str | None
     is_recorded: bool
     lookup: CacheLookup = NOT_ASKED
 
@@ -121,13 +127,13 @@ class _Asked:
 class _Gateway:
     """Passes calls on, with memory where they ask a model."""
 
-    def __init__(self, behind: ASGIApp, settings: Settings) -> None:
+    def __init__(self, behind: ASGIApp, settings: Settings, chains: GatewayChains) -> None:
         self._behind = behind
         self._settings = settings.gateway
         self._off = TIERS.keys() - served_tiers(settings)
         self._http: httpx.AsyncClient | None = None
         self._blocks: TTLCache[Any, tuple[str, int]] = TTLCache(KEPT_BLOCKS, BLOCK_S)
-        self._sessions: TTLCache[tuple[str, str], str] = TTLCache(KEPT_CHAINS, CHAIN_S)
+        self._chains = chains
         self._held_bytes = 0
         self._cache = GatewayCache(behind, settings.gateway)
         self._keep_bytes = settings.caches.semantic.max_response_bytes
@@ -242,7 +248,7 @@ class _Gateway:
             raise InvalidInput(unknown[0], f"is no header of the gateway; expected one of {', '.join(sorted(HEADERS))}")
         principal: Principal = request.scope["state"]["principal"]
         named = {**read.ids, **ids_of(request.headers, (*SCOPE_FIELDS, "session"))}
-        session = named.pop("session", None) or self._session_of(principal, read)
+        session = named.pop("session", None) or await self._session_of(principal, named, read)
         is_recorded = (
             read.stores
             and request.headers.get("lamina-record", "").lower() != "off"
@@ -251,11 +257,11 @@ class _Gateway:
         lookup = await self._cache.look_up(request, body, read, principal, named)
         return _Asked(read, principal, named, session, is_recorded, lookup)
 
-    def _session_of(self, principal: Principal, read: ModelRequest) -> str:
+    async def _session_of(self, principal: Principal, ids: Mapping[str, str], read: ModelRequest) -> str | None:
         """Return the session of a conversation that names none: of its first text, or of the response it continues."""
         if read.chain is None:
             return f"chat-{read.opening}"
-        return self._sessions.get((principal.tenant, read.chain), f"chat-{read.chain}")
+        return await self._chains.find(principal, ids, read.chain)
 
     async def _with_memories(self, asked: _Asked, body: list[bytes]) -> _Recall:
         """Put memories into a body, in its place in the list, if there are any and they come in time."""
@@ -286,7 +292,8 @@ class _Gateway:
             Unavailable: If the stores do not answer.
             TimeoutError: If they take too long.
         """
-        not_own = {"not": {"session": {"eq": asked.session}}}
+        own = asked.session or f"chat-{asked.request.chain}"
+        not_own = {"not": {"session": {"eq": own}}}
         wishes: dict[str, Any] = {} if self._settings.own_session else {"filters": not_own}
         question = ends_of(asked.request.question, MAX_QUERY_CHARS - 1)
         async with (
@@ -354,22 +361,28 @@ class _Gateway:
     async def _record(self, asked: _Asked, answer: ModelAnswer, usage: dict[str, Any] | None) -> None:
         """Record a turn; one that asked no model has no usage."""
         read = asked.request
-        if answer.id is not None:
-            self._sessions[asked.principal.tenant, answer.id] = asked.session
         model_use: dict[str, Any] = {} if usage is None else {"usage": usage}
         messages = [_message("user", said) for said in read.said if said.text.strip()]
         if answer.text.strip():
             messages.append(_message("assistant", Said(answer.text, None, f"answer-{read.digest}")))
+        chains = [storable(chain) for chain in (answer.id, read.chain) if chain and read.shape is Shape.RESPONSES]
+        session = asked.session
         try:
+            if session is None and read.chain is not None:
+                # Again: the turn that it continues may have come to another router, and be recorded by now.
+                session = await self._chains.find(asked.principal, asked.ids, read.chain) or f"chat-{read.chain}"
+            assert session is not None  # noqa: S101 - a request without a chain has one
+            self._chains.note(asked.principal, asked.ids, session, chains)
             async with inner_client(self._behind, asked.principal, asked.ids) as api:
                 await api.record(
                     messages,
-                    session=asked.session,
+                    session=session,
                     tool_calls=[_tool_call(result) for result in read.results],
                     **model_use,
                 )
+            await self._chains.put(asked.principal, asked.ids, session, chains)
         except LaminaError as error:
-            _logger.warning("a turn of session %s was not recorded: %s", asked.session, error)
+            _logger.warning("a turn of session %s was not recorded: %s", session, error)
 
 
 class _Passing:

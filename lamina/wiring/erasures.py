@@ -23,6 +23,7 @@ from lamina.stores.postgres.events import erase_user_events
 from lamina.stores.postgres.generations import Generation
 from lamina.stores.postgres.operations import erase_user_operations
 from lamina.stores.postgres.outbox import Outbox
+from lamina.stores.postgres.response_chains import erase_user_chains
 from lamina.stores.postgres.rewriting import rewrite_tables
 from lamina.stores.postgres.trash import erase_user_trash
 from lamina.stores.signing_key import load_signing_key
@@ -92,6 +93,7 @@ def build_eraser(settings: Settings, parts: ErasureParts) -> Eraser:
     archives, tables = build_archived_notes(settings, parts.pool), parts.caches.tables
     elsewhere: Mapping[str, EraseElsewhere] = {
         "responses": tables.responses.erase_user,
+        "response_chains": partial(erase_user_chains, parts.pool),
         "archived": lambda tenant, user: archives.erase_user(tenant, user, utc_now()),
         "idempotency_keys": tables.answers.erase_user,
         "keys": partial(forget_bound_user, parts.pool),

@@ -38,6 +38,7 @@ from lamina.stores.postgres.events import end_events
 from lamina.stores.postgres.feedback import end_feedback
 from lamina.stores.postgres.generations import active_generation, begin_building
 from lamina.stores.postgres.operations import end_operations
+from lamina.stores.postgres.response_chains import end_chains
 from lamina.stores.postgres.retention import (
     count_empty_places,
     count_ended_grants,
@@ -239,6 +240,7 @@ def _upkeep(settings: Settings, pool: Pool, tools: Tools) -> CacheExpiryJob:  # 
         await end_trash(pool, tenant, cutoff=now - trash_kept)
         await end_feedback(pool, tenant)
         await end_operations(pool, tenant, cutoff=now - max(OPERATIONS_KEPT, trash_kept))
+        await end_chains(pool, tenant, now)
         return {
             **await tables.purge_expired(now, tenant),
             "grants": await end_grants(pool, tenant, cutoff=now - kept),

@@ -64,6 +64,7 @@ from lamina.stores.postgres.notes import Notes
 from lamina.stores.postgres.outbox import Outbox
 from lamina.stores.postgres.procedures import Procedures
 from lamina.stores.postgres.profiles import Profiles
+from lamina.stores.postgres.response_chains import ResponseChains
 from lamina.stores.postgres.shares import Shares
 from lamina.stores.postgres.stale_words import StaleWords
 from lamina.stores.postgres.trash import TrashPolicy
@@ -356,6 +357,7 @@ class Reads:
     agent_turns: AgentTurns
     workspaces: WorkspaceSettingsStore
     directory: Directory
+    chains: ResponseChains
 
 
 def build_reads(settings: Settings, pool: Pool) -> Reads:
@@ -372,4 +374,5 @@ def build_reads(settings: Settings, pool: Pool) -> Reads:
         AgentTurns(pool),
         WorkspaceSettingsStore(pool),
         Directory(pool),
+        ResponseChains(pool),
     )

@@ -3,6 +3,8 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator, Iterable
+from datetime import datetime, timedelta
+from itertools import count
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,9 +16,12 @@ from starlette.responses import JSONResponse, Response
 from deployments.gateway import MOST_HELD_BYTES
 from lamina.api.openai.requests import HEADING
 from lamina.core.principals import KeyRole
+from lamina.core.scope import Scope
 from lamina.models.hashing import HashingModel
 from lamina.stores.postgres.connection import connect
-from tests.support.application import Application, running, settings_for
+from lamina.stores.postgres.response_chains import KEPT, end_chains
+from lamina.wiring.stores import utc_now
+from tests.support.application import Application, another_router, running, settings_for
 from tests.support.ingress import uvicorn_of
 from tests.support.upstream import Upstream, chunks, completion, upstream
 
@@ -174,17 +179,114 @@ async def test_a_request_that_is_sent_again_adds_no_message(gateway: Gateway) ->
     assert [item["content"] for item in await gateway.sessions(4)] == [BERTHS, "Seven.", "And the Heron?", "Seven."]
 
 
+def response(id_: str, text: str) -> Response:
+    content = [{"type": "output_text", "text": text, "annotations": []}]
+    output = [{"type": "message", "id": "m", "role": "assistant", "status": "completed", "content": content}]
+    usage = {"input_tokens": 9, "output_tokens": 2, "input_tokens_details": {"cached_tokens": 4}}
+    return JSONResponse({"id": id_, "model": "small", "status": "completed", "output": output, "usage": usage})
+
+
+async def respond(app: Application, *, session: str | None = None, **body: Any) -> None:
+    """Ask for a response as ann; once it is here, its turn is recorded and its chain is kept."""
+    headers = {"Lamina-Workspace": "harbour", "Lamina-User": "ann"}
+    named = headers if session is None else {**headers, "Lamina-Session": session}
+    answered = await app.client().post("/openai/v1/responses", json={"model": "small", **body}, headers=named)
+    assert answered.status_code == 200, answered.text
+
+
+async def count_chains(app: Application) -> int:
+    async with connect(app.pool) as connection:
+        statement = "SELECT count(*) AS chains FROM response_chains WHERE tenant = %(tenant)s"
+        row = await (await connection.execute(statement, {"tenant": app.tenant})).fetchone()
+    return int(row["chains"]) if row else 0
+
+
+async def sessions_of_turns(app: Application) -> list[str]:
+    """Return the session of each turn, the first one first."""
+    listed = await app.client().get("/v1/turns", params={"workspace": "harbour"})
+    return [turn["session"] for turn in reversed(listed.json()["turns"])]
+
+
+async def test_a_chain_stays_one_session_whichever_router_it_comes_to(gateway: Gateway) -> None:
+    answers = ((f"resp-{number}", "Seven.") for number in count(1))
+    gateway.upstream.script.append(lambda: response(*next(answers)))
+
+    async with another_router(gateway.app, {}) as other:
+        await respond(gateway.app, input=BERTHS, session="monday")
+        await respond(other, input="And the Heron?", previous_response_id="resp-1")
+        await respond(gateway.app, input="And the Tern?", previous_response_id="resp-2")
+        await respond(other, input="And the Gull?", conversation="conv-1", session="friday")
+        await respond(gateway.app, input="And the Auk?", conversation={"id": "conv-1"})
+        await respond(other, input="And the Swan?", conversation="conv-2")
+        await respond(gateway.app, input="And the Loon?", conversation="conv-2")
+        await other.api.state.gateway.close()
+
+    three, two, two_more = ["monday"] * 3, ["friday"] * 2, ["chat-conv-2"] * 2
+    assert await sessions_of_turns(gateway.app) == three + two + two_more
+
+
+async def test_a_turn_that_is_recorded_while_the_next_is_asked_is_continued_all_the_same(gateway: Gateway) -> None:
+    chains = gateway.app.services.reads.chains
+    scope = Scope(gateway.app.tenant, "harbour", user="ann", session="monday")
+    gateway.upstream.script.append(lambda: response("resp-1", "Seven."))
+    await respond(gateway.app, input=BERTHS, session="monday")
+
+    async with another_router(gateway.app, {}) as other:
+        asked, find = 0, other.services.reads.chains.find
+
+        async def not_yet(scope: Scope, chain: str, now: datetime) -> str | None:
+            nonlocal asked
+            asked += 1
+            return None if asked == 1 else await find(scope, chain, now)
+
+        other.services.reads.chains.find = not_yet  # type: ignore[method-assign]
+        await respond(other, input="And the Heron?", previous_response_id="resp-1")
+        await other.api.state.gateway.close()
+
+    assert await sessions_of_turns(gateway.app) == ["monday", "monday"]
+    assert await chains.find(scope, "resp-1", utc_now()) == "monday"
+
+
+async def test_a_chain_is_of_its_workspace_ends_with_its_user_and_holds_nothing_that_is_not_recorded(
+    gateway: Gateway,
+) -> None:
+    chains, admin = gateway.app.services.reads.chains, gateway.app.new_key(gateway.app.tenant, KeyRole.ADMIN)
+    gateway.upstream.script.append(lambda: response("resp-1", "Seven."))
+
+    await respond(gateway.app, input=BERTHS, session="monday", store=False)
+    unrecorded = await count_chains(gateway.app)
+    await respond(gateway.app, input=BERTHS, session="monday")
+    found = [await chains.find(Scope(gateway.app.tenant, place), "resp-1", utc_now()) for place in ("harbour", "quay")]
+    erased = await gateway.app.client(admin).delete("/v1/users", params={"user": "ann"})
+
+    assert (unrecorded, found) == (0, ["monday", None])
+    assert erased.json()["left"]["response_chains"] == await count_chains(gateway.app) == 0
+
+
+async def test_a_chain_ends_with_its_session_its_age_and_the_number_of_its_tenant(gateway: Gateway) -> None:
+    chains, now = gateway.app.services.reads.chains, utc_now()
+    gateway.upstream.script.append(lambda: response("resp-1", "Seven."))
+    await respond(gateway.app, input=BERTHS, session="monday")
+    scope = Scope(gateway.app.tenant, "harbour", session="monday")
+    for age in range(5):
+        await chains.put(scope, [f"old-{age}"], now - timedelta(minutes=1) - age * KEPT / 4)
+
+    beyond = await chains.find(scope, "old-4", now)
+    ended = [await end_chains(gateway.app.pool, gateway.app.tenant, now, most=most) for most in (100, 3)]
+    kept = [await chains.find(scope, f"old-{age}", now) for age in range(5)]
+    async with connect(gateway.app.pool) as connection:
+        await connection.execute("DELETE FROM sessions WHERE tenant = %(tenant)s", {"tenant": gateway.app.tenant})
+
+    assert (beyond, ended) == (None, [1, 2])
+    assert kept == ["monday", "monday", None, None, None]
+    assert await count_chains(gateway.app) == 0
+
+
 async def test_responses_get_their_block_and_a_chain_stays_one_session(gateway: Gateway) -> None:
     await gateway.app.client().post("/v1/notes", json={"workspace": "harbour", "content": "The Marlin: berth seven."})
     await gateway.app.indexed()
 
-    def answer(id_: str, text: str) -> Response:
-        content = [{"type": "output_text", "text": text, "annotations": []}]
-        output = [{"type": "message", "id": "m", "role": "assistant", "status": "completed", "content": content}]
-        usage = {"input_tokens": 9, "output_tokens": 2, "input_tokens_details": {"cached_tokens": 4}}
-        return JSONResponse({"id": id_, "model": "small", "status": "completed", "output": output, "usage": usage})
-
-    gateway.upstream.script += [lambda: answer("resp-1", "Seven."), lambda: answer("resp-2", "Eight.")]
+    gateway.upstream.script += [lambda: response("resp-1", "Seven."), lambda: response("resp-2", "Eight.")]
     client = gateway.client()
 
     first = await client.responses.create(model="small", input=BERTHS, user="ann")

@@ -77,10 +77,11 @@ UPDATE api_keys SET users = array_replace(users, %(user_id)s, keyed_hash(%(tenan
 WHERE tenant = %(tenant)s AND %(user_id)s = ANY(users) AND (revoked_at IS NOT NULL OR expires_at <= now())
 
 -- name: count_user_profiles
--- The profiles of a user, the responses and answers to them, and their events, which no tier has.
+-- The profiles of a user, the responses and answers to them, their conversations, and their events, which no tier has.
 SELECT (SELECT count(*) FROM profiles WHERE tenant = %(tenant)s AND user_id = %(user_id)s)
        + (SELECT count(*) FROM profile_versions WHERE tenant = %(tenant)s AND user_id = %(user_id)s) AS profiles,
        (SELECT count(*) FROM responses WHERE tenant = %(tenant)s AND user_id = %(user_id)s) AS responses,
+       (SELECT count(*) FROM response_chains WHERE tenant = %(tenant)s AND user_id = %(user_id)s) AS response_chains,
        (SELECT count(*) FROM idempotency_keys
         WHERE tenant = %(tenant)s AND user_hash = keyed_hash(%(tenant)s, %(user_id)s)) AS idempotency_keys,
        (SELECT count(*) FROM trash WHERE tenant = %(tenant)s AND user_id = %(user_id)s) AS trash,

@@ -4,7 +4,7 @@ SELECT name FROM unnest('{
     agent_turns, api_keys, archived_notes, compacted_chunks, documents, edge_evidence, edge_replacements, edges,
     embedding_cache, entities, entity_embeddings, entity_names, events, file_versions, idempotency_keys, job_changes, job_partitions, memory_links,
     message_chunks, messages, note_chunks, note_versions, notes, operations, passage_chunks, passages,
-    procedure_embeddings, procedure_outcomes, procedures, profile_versions, profiles, responses, sessions, trash,
+    procedure_embeddings, procedure_outcomes, procedures, profile_versions, profiles, response_chains, responses, sessions, trash,
     erasures
 }'::text[]) WITH ORDINALITY AS tables (name, place)
 ORDER BY place

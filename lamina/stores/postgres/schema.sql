@@ -822,6 +822,15 @@ CREATE TABLE public.response_agents (
     bytes bigint DEFAULT 0 NOT NULL,
     put_at timestamp with time zone NOT NULL
 );
+CREATE TABLE public.response_chains (
+    tenant text NOT NULL,
+    workspace text NOT NULL,
+    namespace text NOT NULL,
+    chain text NOT NULL,
+    session_id text NOT NULL,
+    user_id text,
+    created_at timestamp with time zone NOT NULL
+);
 CREATE TABLE public.responses (
     id uuid NOT NULL,
     tenant text NOT NULL,
@@ -1057,6 +1066,8 @@ ALTER TABLE ONLY public.receipt_keys
     ADD CONSTRAINT receipt_keys_pkey PRIMARY KEY (id);
 ALTER TABLE ONLY public.response_agents
     ADD CONSTRAINT response_agents_pkey PRIMARY KEY (tenant, workspace, agent);
+ALTER TABLE ONLY public.response_chains
+    ADD CONSTRAINT response_chains_pkey PRIMARY KEY (tenant, workspace, namespace, chain);
 ALTER TABLE ONLY public.responses
     ADD CONSTRAINT responses_pkey PRIMARY KEY (id);
 ALTER TABLE ONLY public.schema_migrations
@@ -1168,6 +1179,9 @@ CREATE INDEX procedures_prefix ON public.procedures USING btree (tenant, workspa
 CREATE INDEX procedures_words ON public.procedures USING gin (tenant, workspace, namespace, tsv) WHERE (deleted_at IS NULL);
 CREATE INDEX provider_cache_metrics_by_time ON public.provider_cache_metrics USING brin (recorded_at);
 CREATE INDEX provider_cache_metrics_of_tenant ON public.provider_cache_metrics USING btree (tenant, recorded_at);
+CREATE INDEX response_chains_by_age ON public.response_chains USING btree (tenant, created_at);
+CREATE INDEX response_chains_by_session ON public.response_chains USING btree (tenant, workspace, namespace, session_id);
+CREATE INDEX response_chains_by_user ON public.response_chains USING btree (tenant, user_id) WHERE (user_id IS NOT NULL);
 CREATE INDEX responses_of_agent ON public.responses USING btree (tenant, workspace, agent, circumstances);
 CREATE UNIQUE INDEX responses_one_of_each ON public.responses USING btree (digest);
 CREATE INDEX sessions_by_age ON public.sessions USING btree (tenant, workspace, namespace, created_at, session_id);
@@ -1248,6 +1262,8 @@ ALTER TABLE ONLY public.procedure_witnesses
     ADD CONSTRAINT procedure_witnesses_procedure_id_fkey FOREIGN KEY (procedure_id) REFERENCES public.procedures(id) ON DELETE CASCADE;
 ALTER TABLE ONLY public.procedures
     ADD CONSTRAINT procedures_generation_fkey FOREIGN KEY (generation) REFERENCES public.embedding_generations(generation);
+ALTER TABLE ONLY public.response_chains
+    ADD CONSTRAINT response_chains_tenant_workspace_namespace_session_id_fkey FOREIGN KEY (tenant, workspace, namespace, session_id) REFERENCES public.sessions(tenant, workspace, namespace, session_id) ON DELETE CASCADE;
 ALTER TABLE ONLY public.responses
     ADD CONSTRAINT responses_generation_fkey FOREIGN KEY (generation) REFERENCES public.embedding_generations(generation);
 ALTER TABLE ONLY public.webhook_dead_letters

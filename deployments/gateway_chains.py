@@ -1,0 +1,78 @@
+"""The session that a request continues whose history lies at the model's endpoint, at any router."""
+
+import asyncio
+import logging
+from collections.abc import Mapping, Sequence
+
+from cachetools import TTLCache
+
+from deployments.access import OWN_MEMORIES
+from lamina.core.principals import Principal, ScopeField, bound_ids
+from lamina.core.scope import Scope
+from lamina.errors import Unavailable
+from lamina.policies.caching.cache_keys import digest
+from lamina.stores.postgres.response_chains import ResponseChains
+from lamina.wiring.stores import utc_now
+
+OWN_CHAINS, OWN_S = 10_000, 60.0
+"""Seconds for which a router knows a chain by itself: until its row stands, and not long after a user is erased."""
+_logger = logging.getLogger(__name__)
+
+
+class GatewayChains:
+    """Finds and keeps the sessions of responses and conversations, which are called chains here.
+
+    Args:
+        table: Where all routers find them.
+        wait_s: Longest wait for it.
+    """
+
+    def __init__(self, table: ResponseChains, wait_s: float) -> None:
+        self._table = table
+        self._wait_s = wait_s
+        self._own: TTLCache[bytes, str] = TTLCache(OWN_CHAINS, OWN_S)
+
+    async def find(self, principal: Principal, ids: Mapping[str, str], chain: str) -> str | None:
+        """Return the session of a chain; ``None`` if it is not known yet, or the store does not answer in time.
+
+        Raises:
+            LaminaError: If the scope is none, or reaches further than the key.
+        """
+        scope = _scope_of(principal, ids)
+        own = self._own.get(_key(scope, chain))
+        if own is not None:
+            return own
+        try:
+            async with asyncio.timeout(self._wait_s):
+                return await self._table.find(scope, chain, utc_now())
+        except (Unavailable, TimeoutError) as error:
+            _logger.warning("the session of a response was not found: %s", error or "it took too long")
+            return None
+
+    def note(self, principal: Principal, ids: Mapping[str, str], session: str, chains: Sequence[str]) -> None:
+        """Keep the session of chains at this router, while their turn is recorded.
+
+        Raises:
+            LaminaError: If the scope is none, or reaches further than the key.
+        """
+        scope = _scope_of(principal, ids)
+        for chain in chains:
+            self._own.setdefault(_key(scope, chain), session)
+
+    async def put(self, principal: Principal, ids: Mapping[str, str], session: str, chains: Sequence[str]) -> None:
+        """Keep the session of chains for all routers, once their turn is recorded.
+
+        Raises:
+            LaminaError: If the scope is none or reaches further than the key, or the store does not answer.
+        """
+        await self._table.put(_scope_of(principal, {**ids, "session": session}), chains, utc_now())
+
+
+def _key(scope: Scope, chain: str) -> bytes:
+    return digest(scope.tenant, scope.workspace, scope.namespace, chain)
+
+
+def _scope_of(principal: Principal, ids: Mapping[str, str]) -> Scope:
+    """Return the scope in which a turn with these ids is recorded."""
+    filled = bound_ids(principal.bounds, OWN_MEMORIES, {field: ids.get(field.value) for field in ScopeField})
+    return Scope(principal.tenant, **{**ids, **{field.value: id_ for field, id_ in filled.items()}})

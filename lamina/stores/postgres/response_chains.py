@@ -1,0 +1,60 @@
+"""The sessions of responses and conversations whose history lies at a model's endpoint."""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+from lamina.core.scope import Scope
+from lamina.stores.postgres.connection import Pool, connect, scope_parameters
+from lamina.stores.postgres.queries import load_queries
+
+QUERIES = load_queries("response_chains.sql")
+KEPT = timedelta(days=30)
+"""As long as OpenAI keeps a response that may be continued."""
+MOST_CHAINS = 100_000
+"""Of a tenant; the oldest ones go."""
+
+
+class ResponseChains:
+    """Finds and keeps the session of a response or a conversation; of their ids, only a hash is stored.
+
+    Args:
+        pool: Connections to Postgres.
+    """
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    async def find(self, scope: Scope, chain: str, now: datetime) -> str | None:
+        """Return the session of a response or conversation in a workspace and namespace, if it is kept.
+
+        Raises:
+            Unavailable: If Postgres does not answer.
+        """
+        parameters = scope_parameters(scope) | {"chain": chain, "cutoff": now - KEPT}
+        async with connect(self._pool) as connection:
+            row = await (await connection.execute(QUERIES["find_chain"], parameters)).fetchone()
+        return None if row is None else str(row["session_id"])
+
+    async def put(self, scope: Scope, chains: Sequence[str], now: datetime) -> None:
+        """Keep the session of a scope for these, if it has recorded a turn.
+
+        Raises:
+            Unavailable: If Postgres does not answer.
+        """
+        # In one order, so that two requests of a conversation do not wait for each other.
+        parameters = scope_parameters(scope) | {"chains": sorted(set(chains)), "now": now}
+        async with connect(self._pool) as connection:
+            await connection.execute(QUERIES["put_chains"], parameters)
+
+
+async def end_chains(pool: Pool, tenant: str, now: datetime, *, most: int = MOST_CHAINS) -> int:
+    """Delete a tenant's chains that are too old or too many; count them."""
+    parameters = {"tenant": tenant, "cutoff": now - KEPT, "most": most}
+    async with connect(pool) as connection:
+        return (await connection.execute(QUERIES["end_chains"], parameters)).rowcount
+
+
+async def erase_user_chains(pool: Pool, tenant: str, user: str) -> int:
+    """Delete the chains of a user; count them."""
+    async with connect(pool) as connection:
+        return (await connection.execute(QUERIES["erase_user_chains"], {"tenant": tenant, "user_id": user})).rowcount
