@@ -1263,7 +1263,7 @@ ALTER TABLE ONLY public.procedure_witnesses
 ALTER TABLE ONLY public.procedures
     ADD CONSTRAINT procedures_generation_fkey FOREIGN KEY (generation) REFERENCES public.embedding_generations(generation);
 ALTER TABLE ONLY public.response_chains
-    ADD CONSTRAINT response_chains_tenant_workspace_namespace_session_id_fkey FOREIGN KEY (tenant, workspace, namespace, session_id) REFERENCES public.sessions(tenant, workspace, namespace, session_id) ON DELETE CASCADE;
+    ADD CONSTRAINT response_chains_tenant_workspace_namespace_session_id_fkey FOREIGN KEY (tenant, workspace, namespace, session_id) REFERENCES public.sessions(tenant, workspace, namespace, session_id) ON UPDATE CASCADE ON DELETE CASCADE;
 ALTER TABLE ONLY public.responses
     ADD CONSTRAINT responses_generation_fkey FOREIGN KEY (generation) REFERENCES public.embedding_generations(generation);
 ALTER TABLE ONLY public.webhook_dead_letters

@@ -1,5 +1,5 @@
 -- The session of a response or conversation that lies at a model's endpoint: the next request names it alone, and may come
--- to another router. It ends with its session.
+-- to another router. It follows its session, and ends with it.
 CREATE TABLE response_chains (
     tenant text NOT NULL,
     workspace text NOT NULL,
@@ -9,7 +9,8 @@ CREATE TABLE response_chains (
     user_id text,
     created_at timestamptz NOT NULL,
     PRIMARY KEY (tenant, workspace, namespace, chain),
-    FOREIGN KEY (tenant, workspace, namespace, session_id) REFERENCES sessions ON DELETE CASCADE
+    FOREIGN KEY (tenant, workspace, namespace, session_id) REFERENCES sessions
+        ON UPDATE CASCADE ON DELETE CASCADE
 );
 CREATE INDEX response_chains_by_session ON response_chains (tenant, workspace, namespace, session_id);
 CREATE INDEX response_chains_by_age ON response_chains (tenant, created_at);
