@@ -11,6 +11,7 @@ import ray
 from apscheduler.schedulers.asyncio import AsyncIOScheduler
 from ray.actor import ActorHandle
 
+from actors import logs
 from actors.directory import actor_options, retire
 from actors.instruments import process_meter, watch
 from lamina.aio.cancelling import cancel_all
@@ -52,6 +53,7 @@ class Scheduler:
     def __init__(self, settings: Settings) -> None:
         deny_others()
         self._settings = settings
+        logs.install(settings.logs)
         self._launch = _launcher(settings.jobs.launcher)
         self._pool = build_pool(settings)
         self._meter = process_meter()

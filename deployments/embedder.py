@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 
+from actors import logs
 from actors.instruments import replica_meter, watch
 from deployments.handles import TenantTexts
 from deployments.loopback import listen_on_loopback
@@ -42,6 +43,7 @@ class EmbedderDeployment:
         self._report = model.report
         listen_on_loopback()
         take_short_turns()
+        logs.install(settings.logs)
         meter = replica_meter()
         self._embedder = BatchingEmbedder(model, meter=meter, prefixes=prefixes_of(settings.embedding))
         # The bound method holds the embedder, not this replica: the watching ends with the replica.

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Mapping
 
+from actors import logs
 from actors.instruments import replica_meter, watch
 from deployments.handles import Handle, ProjectionHandle
 from deployments.loopback import listen_on_loopback
@@ -25,6 +26,7 @@ class IndexerDeployment:
     def __init__(self, settings: Settings, tiers: Mapping[TierName, Handle]) -> None:
         listen_on_loopback()
         take_short_turns()
+        logs.install(settings.logs)
         meter, pool = replica_meter(), build_pool(settings)
         watch(self, "indexer", meter, pool)
         projections = {

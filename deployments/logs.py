@@ -1,63 +1,15 @@
-"""The log of a router: JSON lines with the id of the request, a line a request, and never a content."""
+"""The id of each request, and a line of the log about it."""
 
-import json
 import logging
-import sys
 import time
-from datetime import UTC, datetime
-from typing import IO, Any
 
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from lamina.core.request_ids import HEADER, accepted_id, current_request, of_request
+from lamina.core.request_ids import HEADER, accepted_id, of_request
 from lamina.settings.logs import LogsSettings
 
-LOGGERS = ("lamina", "deployments", "actors")
 logger = logging.getLogger(__name__)
-
-
-class JsonLines(logging.Formatter):
-    """Writes a record as one line of JSON.
-
-    Of an error, its type and the places in the code are written: its text may repeat what was sent.
-    """
-
-    def format(self, record: logging.LogRecord) -> str:
-        """Return the line."""
-        line: dict[str, Any] = {
-            "at": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
-            "level": record.levelname.lower(),
-            "logger": record.name,
-            "message": record.getMessage(),
-            "request_id": current_request(),
-            **getattr(record, "fields", {}),
-        }
-        if record.exc_info and record.exc_info[0] is not None:
-            line |= {"error": record.exc_info[0].__name__, "places": _places(record)}
-        return json.dumps(line, ensure_ascii=False, default=str)
-
-
-def _places(record: logging.LogRecord) -> list[str]:
-    """Return the file, line and function of each call that led to an error."""
-    trace, places = record.exc_info[2] if record.exc_info else None, []
-    while trace is not None:
-        code = trace.tb_frame.f_code
-        places.append(f"{code.co_filename}:{trace.tb_lineno} {code.co_qualname}")
-        trace = trace.tb_next
-    return places
-
-
-def install(settings: LogsSettings, stream: IO[str] | None = None) -> None:
-    """Write the log of this process as the settings say; once a process."""
-    if not settings.json_lines:
-        return
-    handler = logging.StreamHandler(stream or sys.stderr)
-    handler.setFormatter(JsonLines())
-    for name in LOGGERS:
-        of_package = logging.getLogger(name)
-        of_package.handlers, of_package.propagate = [handler], False
-        of_package.setLevel(logging.INFO)
 
 
 class RequestLog:

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 
+from actors import logs
 from actors.instruments import replica_meter, watch
 from deployments.loopback import listen_on_loopback
 from deployments.threads import take_short_turns
@@ -26,6 +27,7 @@ class RerankerDeployment:
         self._reranker = reranker
         listen_on_loopback()
         take_short_turns()
+        logs.install(settings.logs)
         watch(self, "reranker", replica_meter())
 
     async def score_many(self, calls: Sequence[RerankCall]) -> list[Sequence[float]]:

@@ -5,9 +5,9 @@ from collections.abc import Mapping
 
 from fastapi import FastAPI
 
+from actors import logs
 from actors.directory import Directory
 from actors.instruments import replica_meter, watch
-from deployments import logs
 from deployments.api import build_api
 from deployments.handles import CalledDeployment, EmbedderHandle, Handle, ProjectionHandle, RerankerHandle, TierHandle
 from deployments.loopback import listen_on_loopback

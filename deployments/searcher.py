@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from actors import logs
 from actors.instruments import replica_meter, watch
 from deployments.loopback import listen_on_loopback
 from deployments.scaling import Work
@@ -61,6 +62,7 @@ class SearcherDeployment:
         self._work = Work()
         listen_on_loopback()
         take_short_turns()
+        logs.install(settings.logs)
         meter = replica_meter()
         if shared is None:
             watch(self, "searcher", meter, pool)

@@ -14,6 +14,7 @@ from uuid import UUID
 import typer
 from rich.markup import escape
 
+from actors import logs
 from jobs.cluster import on_cluster
 from lamina.aio.cancelling import cancel_all
 from lamina.cli.common import ConfigOption, DataDirOption, guarded, server_of, settings_of
@@ -69,6 +70,7 @@ def main(
     logging.getLogger(driver.__name__).disabled = not os.environ.get("LAMINA_DEBUG")
     name = job_named(job)
     settings = settings_of(config, data_dir, postgres=server_of(config, data_dir))
+    logs.install(settings.logs)
     if runs:
         print_runs([_row(run) for run in asyncio.run(_latest(settings, name))])
         return

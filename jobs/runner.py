@@ -11,6 +11,7 @@ from uuid import UUID
 import ray
 from ray.exceptions import RayTaskError
 
+from actors import logs
 from actors.instruments import process_meter
 from jobs.projections import build_audits
 from lamina.core.metrics import JOB_ENDS, JOB_ROWS, JOB_SECONDS, Meter
@@ -63,6 +64,7 @@ def worker_options(limits: JobsSettings) -> dict[str, Any]:
 def work(settings: Settings, run: Run, partition: int) -> None:
     """Work through one partition, in a process of its own with a lower priority than the service's."""
     deny_others()
+    logs.install(settings.logs)
     os.setpriority(os.PRIO_PROCESS, 0, min(LOWEST, NICENESS + settings.jobs.nice))
 
     async def act(pool: Pool) -> None:

@@ -6,7 +6,7 @@ from lamina.settings.section import Section
 
 
 class LogsSettings(Section):
-    """The log of the routers; it never holds contents."""
+    """The log of deployments and jobs; it never holds contents."""
 
     json_lines: bool = Field(default=False, description="Write each line as a JSON object, with the request's id.")
     requests: bool = Field(default=False, description="Write a line for each request: route, status and time.")

@@ -12,7 +12,13 @@ from uuid import uuid4
 import httpx
 import pytest
 
-from deployments.logs import LOGGERS, JsonLines, RequestLog, install
+import deployments.app
+import jobs.__main__
+import jobs.runner
+from actors.logs import LOGGERS, JsonLines, install
+from actors.scheduler import Scheduler
+from deployments.app import CompactDeployment, RouterDeployment
+from deployments.logs import RequestLog
 from deployments.usage import UsageMeter
 from lamina.aio.part_times import timed_part, timing_parts
 from lamina.core.principals import Bounds, KeyRole, new_principal
@@ -150,6 +156,26 @@ def test_a_line_is_one_object_whatever_it_says() -> None:
 
     assert "\n" not in line
     assert json.loads(line)["request_id"] == "r-1"
+
+
+@pytest.mark.parametrize("package", LOGGERS)
+def test_deployments_actors_and_jobs_write_the_same_lines(log: io.StringIO, package: str) -> None:
+    logging.getLogger(f"{package}.anything").warning("it is late")
+
+    [line] = lines(log)
+    assert (line["logger"], line["level"], line["message"]) == (f"{package}.anything", "warning", "it is late")
+
+
+def test_every_process_of_the_service_writes_its_log_as_the_settings_say() -> None:
+    classes = [found for name, found in vars(deployments.app).items() if name.endswith("Deployment")]
+    begins = [*(found.__init__ for found in classes), Scheduler.__init__, jobs.runner.work, jobs.__main__.main]
+
+    # The compact one is a router.
+    assert len(classes) >= 6
+    assert [found for found in begins if not {"logs", "install"} <= set(found.__code__.co_names)] == [
+        CompactDeployment.__init__
+    ]
+    assert issubclass(CompactDeployment, RouterDeployment)
 
 
 async def test_a_slow_search_is_logged_with_the_times_of_its_parts(

@@ -26,7 +26,7 @@ class RayHead:
 
 
 @contextmanager
-def ray_head(folder: Path, variables: Mapping[str, str], *options: str) -> Iterator[RayHead]:
+def ray_head(folder: Path, variables: Mapping[str, str], *options: str, ray: Path = RAY) -> Iterator[RayHead]:
     """Run `ray start --head` with this environment, all it writes in this folder of a short name."""
     port, dashboard, *others = free_ports(4)
     ports = {"--port": port, "--dashboard-port": dashboard}
@@ -38,7 +38,7 @@ def ray_head(folder: Path, variables: Mapping[str, str], *options: str) -> Itera
         "--object-store-memory": 100_000_000,
     }
     arguments = [str(part) for option in chosen.items() for part in option]
-    command = [RAY, "start", "--head", "--block", "--disable-usage-stats", *arguments, *options]
+    command = [ray, "start", "--head", "--block", "--disable-usage-stats", *arguments, *options]
     log = folder / "ray.log"
     with log.open("w") as file:
         process = subprocess.Popen(
