@@ -1,3 +1,4 @@
+import asyncio
 from collections.abc import Callable
 from typing import Any
 
@@ -9,6 +10,7 @@ from pydantic_ai.models.test import TestModel
 from lamina.client import AsyncClient
 from lamina.integrations.pydantic_ai import LaminaMemory
 
+PATIENCE_S = 30.0
 BERTH = "The Marlin gets berth seven."
 QUESTION = "Which berth does the Marlin have?"
 
@@ -49,6 +51,9 @@ async def test_runs_at_once_are_told_what_is_for_each(door: Any) -> None:
     agent = agent_of(LaminaMemory({"workspace": door.workspace}, records=False), told)
     async with AsyncClient(scope={"workspace": door.workspace}) as client:
         await client.add(BERTH)
+        async with asyncio.timeout(PATIENCE_S):
+            while not (await client.search(QUESTION))["results"]:  # noqa: ASYNC110 - the index hears of it a moment later
+                await asyncio.sleep(0.05)
 
     await agent.run("")
     await agent.run([ImageUrl("https://example.com/a.png"), QUESTION])
