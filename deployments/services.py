@@ -50,6 +50,7 @@ from lamina.maintenance.erasures import Erasures
 from lamina.maintenance.live_sessions import Sessions
 from lamina.maintenance.operations import Operations
 from lamina.maintenance.scope_deletion import ScopeDeletion
+from lamina.maintenance.scope_renaming import ScopeRenaming
 from lamina.projections.audit import Drift
 from lamina.search.context import ContextAnswer, ContextRequest
 from lamina.search.graph_explorer import Explorer, Traversal, TraversalRequest
@@ -67,7 +68,7 @@ from lamina.stores.postgres.usage import UsageTable
 from lamina.stores.token_issuer import TokenIssuer, has_form_of_token
 from lamina.wiring.archives import build_archived_notes
 from lamina.wiring.caches import CacheParts, build_caches
-from lamina.wiring.erasures import ErasureParts, build_erasures
+from lamina.wiring.erasures import ErasureParts, build_erasures, build_seal
 from lamina.wiring.events import EventParts, build_event_parts
 from lamina.wiring.operations import build_bulk_notes, build_operations
 from lamina.wiring.services import (
@@ -86,6 +87,7 @@ from lamina.wiring.services import (
     build_recorder,
     build_restorer,
     build_search,
+    trash_policy,
 )
 from lamina.wiring.stores import utc_now
 from lamina.wiring.tokens import build_token_issuer
@@ -234,6 +236,7 @@ class Services:
     usage: UsageMeter
     usage_days: UsageTable
     scope_deletion: ScopeDeletion
+    scope_renaming: ScopeRenaming
     operations: Operations
     meter: Meter = UNMEASURED
 
@@ -321,7 +324,10 @@ def build_services(
         TrashKind.DOCUMENT: documents.recorder.delete,
         TrashKind.PROCEDURE: procedures.recorder.delete,
     }
-    scope_deletion = ScopeDeletion(pool, deletes, restorer, clock=utc_now)
+    scope_deletion = ScopeDeletion(
+        pool, deletes, restorer, seal=build_seal(settings), trash=trash_policy(settings), clock=utc_now
+    )
+    scope_renaming = ScopeRenaming(pool, clock=utc_now)
     return Services(
         settings=settings,
         search=CachedSearch(search, render_search, caches.answers),
@@ -359,7 +365,8 @@ def build_services(
         usage=UsageMeter(UsageTable(pool), clock=utc_now),
         usage_days=UsageTable(pool),
         scope_deletion=scope_deletion,
-        operations=build_operations(pool, bulk, scope_deletion),
+        scope_renaming=scope_renaming,
+        operations=build_operations(pool, bulk, scope_deletion, scope_renaming),
         meter=meter,
     )
 

@@ -1,4 +1,4 @@
-"""The life of a scope: delete the memories of a session, a namespace, a workspace or a tenant."""
+"""The life of a scope: rename a session, a namespace or a workspace, or delete all its memories."""
 
 from http import HTTPStatus
 from typing import Any
@@ -6,23 +6,29 @@ from uuid import UUID
 
 from fastapi import APIRouter, Response
 
-from deployments.access import WHOLE_PLACE, Access
+from deployments.access import NAMESPACE, WHOLE_PLACE, WORKSPACE, Access
 from deployments.guard import allow
 from deployments.json_bodies import JsonRoute
 from deployments.routes.dependencies import WriteKeyDep
 from deployments.routes.operations import tell_progress
-from deployments.services import PrincipalDep, ServicesDep
+from deployments.services import PrincipalDep, Services, ServicesDep
 from lamina.api.operations import OperationOut
-from lamina.api.scopes import ScopeDeletionIn, ScopeDeletionOut
-from lamina.core.operations import OperationKind
+from lamina.api.scopes import ScopeDeletionIn, ScopeDeletionOut, ScopeRenamingIn, ScopeRenamingOut
+from lamina.core.operations import Operation, OperationKind
 from lamina.core.principals import Verb
 from lamina.errors import Conflict
 from lamina.maintenance.scope_deletion import scope_ids
+from lamina.maintenance.scope_renaming import renaming_ids, reversed_ids
+from lamina.stores.postgres.connection import Connection
+from lamina.stores.postgres.idempotency import Once
 from lamina.stores.postgres.owners import OwnedKind
 
 router = APIRouter(prefix="/v1", tags=["operations"], route_class=JsonRoute)
 _GOES_ON: dict[int | str, dict[str, Any]] = {
     HTTPStatus.ACCEPTED: {"model": ScopeDeletionOut, "description": "It goes on."}
+}
+_RENAMING: dict[int | str, dict[str, Any]] = {
+    HTTPStatus.ACCEPTED: {"model": ScopeRenamingOut, "description": "It goes on."}
 }
 _UNDOING: dict[int | str, dict[str, Any]] = {HTTPStatus.ACCEPTED: {"model": OperationOut, "description": "It goes on."}}
 
@@ -34,7 +40,7 @@ async def delete_scope(
 ) -> ScopeDeletionOut:
     """Delete all memories of a session, a namespace, a workspace or the tenant, into the trash. Needs an admin's key.
 
-    200: it is complete; 202: it goes on, and `Location` names where to ask. Its counts are kept as its receipt.
+    200: it is complete, with its signed receipt; 202: it goes on, and `Location` names where to ask.
     """
     ids = body.ids(principal.tenant)
     if body.dry_run:
@@ -45,14 +51,49 @@ async def delete_scope(
     return ScopeDeletionOut(counts=dict(operation.counts), operation=OperationOut.from_operation(operation))
 
 
+@router.post("/scopes/rename", responses=_RENAMING)
+@allow(Access(Verb.ERASE, WHOLE_PLACE, beside={"to_workspace": WORKSPACE, "to_namespace": NAMESPACE}))
+async def rename_scope(
+    body: ScopeRenamingIn, services: ServicesDep, principal: PrincipalDep, response: Response, write_key: WriteKeyDep
+) -> ScopeRenamingOut:
+    """Rename a session, a namespace or a workspace with everything in it. Needs an admin's key.
+
+    200: it is complete; 202: it goes on, and `Location` names where to ask. Until its end, writes under both names
+    answer 503. 404 where there is nothing, 409 where the new name is taken.
+    """
+    ids = body.ids(principal.tenant)
+    if body.dry_run:
+        return ScopeRenamingOut(counts=dict(await services.scope_renaming.count(ids)))
+    operation = await _rename(services, ids, write_key.once(principal.tenant, body))
+    tell_progress(operation, response)
+    return ScopeRenamingOut(counts=dict(operation.counts), operation=OperationOut.from_operation(operation))
+
+
 @router.post("/operations/{id}/undo", responses=_UNDOING)
 @allow(Access(Verb.ERASE, WHOLE_PLACE, of=OwnedKind.OPERATION))
 async def undo_operation(id: UUID, services: ServicesDep, principal: PrincipalDep, response: Response) -> OperationOut:
-    """Bring back what a deletion of a scope put into the trash, while it lies there. Needs an admin's key."""
-    deletion = await services.operations.get(principal.tenant, id)
-    if deletion.kind is not OperationKind.DELETE_SCOPE or deletion.completed_at is None:
-        raise Conflict(f"operation {id} is no complete deletion of a scope; only such a one is undone")
-    ids, request = scope_ids(deletion), {"operation": str(id)}
-    operation = await services.operations.order(OperationKind.RESTORE_SCOPE, ids, request)
+    """Undo a deletion or a renaming of a scope. Needs an admin's key.
+
+    What a deletion put into the trash comes back, while it lies there; what was renamed gets its old name, if that is
+    free still.
+    """
+    done = await services.operations.get(principal.tenant, id)
+    if done.kind is OperationKind.RENAME_SCOPE and done.completed_at is not None:
+        operation = await _rename(services, reversed_ids(renaming_ids(done)))
+    elif done.kind is OperationKind.DELETE_SCOPE and done.completed_at is not None:
+        request = {"operation": str(id)}
+        operation = await services.operations.order(OperationKind.RESTORE_SCOPE, scope_ids(done), request)
+    else:
+        raise Conflict(f"operation {id} is no complete deletion or renaming of a scope; only such a one is undone")
     tell_progress(operation, response)
     return OperationOut.from_operation(operation)
+
+
+async def _rename(services: Services, ids: dict[str, str | None], once: Once | None = None) -> Operation:
+    request = {name: id_ for name, id_ in ids.items() if name.startswith("to_")}
+    scope = {name: id_ for name, id_ in ids.items() if name not in request}
+
+    async def begin(connection: Connection, operation: UUID) -> None:
+        await services.scope_renaming.open(connection, ids, operation)
+
+    return await services.operations.order(OperationKind.RENAME_SCOPE, scope, request, once, begin=begin)

@@ -13,6 +13,7 @@ from lamina.core.filters import parse
 from lamina.core.memories import Category, clean_tags
 from lamina.core.queries import AllOf, Compare, FilterField, Filters, Operator, clean_filters
 from lamina.errors import InvalidInput
+from lamina.text.hygiene import clean_id
 
 SAMPLE = 10
 _CONDITIONS = ("filters", "category", "tags", "since", "until", "min_confidence")
@@ -76,12 +77,16 @@ class BulkChangeIn(BulkIn):
         return self.to_workspace is not None or self.to_namespace is not None
 
     def with_target(self) -> Self:
-        """Return the request with both ids of the place to move to, if it names one."""
+        """Return the request with both ids of the place to move to, clean, if it names one.
+
+        Raises:
+            InvalidInput: For an id that is none.
+        """
         if not self.is_move:
             return self
         target = {
-            "to_workspace": self.to_workspace or self.workspace,
-            "to_namespace": self.to_namespace or self.namespace,
+            "to_workspace": clean_id(self.to_workspace or self.workspace, "to_workspace"),
+            "to_namespace": clean_id(self.to_namespace or self.namespace, "to_namespace"),
         }
         return self.model_copy(update=target)
 

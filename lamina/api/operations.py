@@ -28,6 +28,9 @@ class OperationOut(Output):
     )
     requested_at: datetime = Field(description="When it was ordered, UTC.")
     completed_at: datetime | None = Field(description="When it was complete, UTC.")
+    receipt: dict[str, Any] | None = Field(
+        None, description="Of a complete deletion of a scope: signed; `lamina receipts verify` checks it offline."
+    )
 
     @classmethod
     def from_operation(cls, operation: Operation) -> Self:

@@ -33,6 +33,62 @@ class ScopeDeletionIn(Strict):
         return {"tenant": tenant, "session_id": cleaned.pop("session"), **cleaned}
 
 
+class ScopeRenamingIn(Strict):
+    """A session, a namespace or a workspace, and its new name."""
+
+    workspace: Id = Field(ABSENT, description="Project.")
+    namespace: Id = Field(ABSENT, description="Subdivision of the workspace, to rename it or a session in it.")
+    session: Id = Field(ABSENT, description="Conversation in the namespace, to rename it.")
+    to_workspace: Id = Field(ABSENT, description="New name of the workspace.")
+    to_namespace: Id = Field(ABSENT, description="New name of the namespace.")
+    to_session: Id = Field(ABSENT, description="New name of the session.")
+    dry_run: Flag = Field(default=False, description="Check it and count what it would touch, and rename nothing.")
+
+    def ids(self, tenant: str) -> dict[str, str | None]:
+        """Return the ids of both scopes, clean, under the names of the statements' parameters.
+
+        Raises:
+            InvalidInput: If none is named, the new name is not that of the narrowest one, or it is the old one.
+        """
+        names = ("workspace", "namespace", "session")
+        old, new = ({name: _clean(self, prefix + name) for name in names} for prefix in ("", "to_"))
+        renamed = [name for name in names if new[name] is not None]
+        if len(renamed) != 1:
+            reason = "is missing" if not renamed else "is given beside another one"
+            field = f"to_{renamed[-1]}" if renamed else "to_workspace"
+            raise InvalidInput(field, f"{reason}; name one of to_workspace, to_namespace and to_session")
+        [kind] = renamed
+        needed = names[: names.index(kind) + 1]
+        if missing := [name for name in needed if old[name] is None]:
+            raise InvalidInput(missing[0], f"is missing; name the {missing[0]} of what is to be renamed")
+        if narrower := [name for name in names[len(needed) :] if old[name] is not None]:
+            reason = f"is given, but to_{kind} renames a {kind}; send to_{narrower[0]}, or leave it out"
+            raise InvalidInput(narrower[0], reason)
+        if old[kind] == new[kind]:
+            raise InvalidInput(f"to_{kind}", "is the name that it has; send another one")
+        target = {**old, kind: new[kind]}
+        return {
+            "tenant": tenant,
+            **{"session_id" if name == "session" else name: id_ for name, id_ in old.items()},
+            **{f"to_{name}": id_ for name, id_ in target.items()},
+        }
+
+
+def _clean(body: ScopeRenamingIn, name: str) -> str | None:
+    id_ = getattr(body, name)
+    return None if id_ is None else clean_id(id_, name)
+
+
+class ScopeRenamingOut(BaseModel):
+    """The renaming of a scope."""
+
+    counts: dict[str, int] = Field(
+        description="By kind: of a dry run everything that it would touch, at most 100 000 of each, and `keys_left`,"
+        " the keys whose bounds it leaves; else those renamed so far."
+    )
+    operation: OperationOut | None = Field(None, description="The renaming; none of a dry run.")
+
+
 class ScopeDeletionOut(BaseModel):
     """The deletion of a scope."""
 

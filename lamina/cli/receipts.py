@@ -1,9 +1,10 @@
-"""`lamina receipts`: fetch the receipts of erasures and their keys, and check a receipt offline."""
+"""`lamina receipts`: fetch receipts of erasures and deletions and their keys, and check a receipt offline."""
 
 import hmac
 import json
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 from uuid import UUID
 
 import typer
@@ -12,26 +13,35 @@ from rich.markup import escape
 from lamina.cli.common import ConfigOption, DataDirOption, KeyOption, UrlOption, client_of, fail
 from lamina.cli.console import console, errors
 from lamina.core.erasures import hash_user
-from lamina.errors import InvalidInput
+from lamina.core.operations import RECEIPT_FORMAT
+from lamina.errors import InvalidInput, NotFound
 
-app = typer.Typer(help="Receipts of erasures: fetch, check.", no_args_is_help=True)
+app = typer.Typer(help="Receipts of erasures and deletions: fetch, check.", no_args_is_help=True)
 FAULTY = 1
 
 
 @app.command("show")
 def show(
-    id: Annotated[UUID, typer.Argument(help="Id of the erasure, which `DELETE /v1/users` returned.")],
+    id: Annotated[
+        UUID,
+        typer.Argument(help="Id of the erasure that `DELETE /v1/users` returned, or of the deletion of a scope."),
+    ],
     config: ConfigOption = None,
     data_dir: DataDirOption = None,
     url: UrlOption = None,
     key: KeyOption = None,
 ) -> None:
-    """Print the receipt of an erasure as JSON; exit 1 if it is not complete."""
+    """Print the receipt of an erasure, or of a deletion of a scope, as JSON; exit 1 if it is not complete."""
     with client_of(config, data_dir, url, key) as client:
-        erasure = client.erasure(id)
-    if not erasure["complete"]:
-        fail(f"the erasure {id} is not complete; it waits for: {'; '.join(erasure['waits_for']) or 'its turn'}")
-    print(json.dumps(erasure["receipt"], indent=1))  # noqa: T201 - not wrapped, not coloured
+        try:
+            found, waits_for = client.erasure(id), "its turn"
+            waits_for = "; ".join(found["waits_for"]) or waits_for
+        except NotFound:
+            found = client.operation(id)
+            waits_for = found["waits_for"] or "its turn"
+    if found["receipt"] is None:
+        fail(f"{id} has no receipt: it is no deletion of a scope, or not complete; it waits for: {waits_for}")
+    print(json.dumps(found["receipt"], indent=1))  # noqa: T201 - not wrapped, not coloured
 
 
 @app.command("keys")
@@ -62,7 +72,10 @@ def verify(
     if faults:
         raise typer.Exit(FAULTY)
     remains = receipt["remains"]
-    console.print(f"genuine: erasure {receipt['id']}, complete since {receipt['completed_at']}", highlight=False)
+    kind = "deletion" if receipt["format"] == RECEIPT_FORMAT else "erasure"
+    console.print(f"genuine: {kind} {receipt['id']}, complete since {receipt['completed_at']}", highlight=False)
+    if kind == "deletion":
+        console.print(escape(f"  of {_described(receipt)}; deleted: {_counted(receipt['deleted'])}"), highlight=False)
     for remnant in remains:
         until = remnant["until"] or remnant["ends"]
         line = f"  may remain in {remnant['where']}: {remnant['holds']}; until: {until}"
@@ -82,3 +95,12 @@ def _is_about(receipt: dict[str, object], user: str) -> bool:
             return hmac.compare_digest(hash_user(bytes.fromhex(salt), user).hex(), expected)
         case _:
             return False
+
+
+def _described(receipt: dict[str, Any]) -> str:
+    named = [f"{name} {id_}" for name, id_ in receipt["scope"].items() if id_ is not None]
+    return ", ".join(named) or f"the whole tenant {receipt['tenant']}"
+
+
+def _counted(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{count} {name}" for name, count in sorted(counts.items())) or "nothing"

@@ -750,8 +750,16 @@ class Calls(ABC):
         return self._post("/v1/scopes/delete", ids, idempotency_key)
 
     @route
+    def rename_scope(self, /, *, idempotency_key: str | None = None, **ids: Any) -> "Call[models.ScopeRenamingOut]":
+        """Rename a session, a namespace or a workspace (`POST /v1/scopes/rename`).
+
+        The ids that this client sends with other calls do not count here. Needs an admin key.
+        """
+        return self._post("/v1/scopes/rename", ids, idempotency_key)
+
+    @route
     def undo_operation(self, id_: UUID | str) -> "Call[models.OperationOut]":
-        """Bring back what a deletion of a scope took (`POST /v1/operations/{id}/undo`); needs an admin key."""
+        """Undo a deletion or a renaming of a scope (`POST /v1/operations/{id}/undo`); needs an admin key."""
         return Call("POST", f"/v1/operations/{segment(id_)}/undo")
 
     @route

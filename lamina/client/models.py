@@ -43,7 +43,7 @@ from lamina.api.profiles import ProfileOut, ProfileVersionOut, ProfileVersionsOu
 from lamina.api.providers import ProviderRatesOut, RecordedOut
 from lamina.api.quotas import KeyQuotasOut, QuotasOut
 from lamina.api.responses import LookupOut, PutResponseOut
-from lamina.api.scopes import ScopeDeletionOut
+from lamina.api.scopes import ScopeDeletionOut, ScopeRenamingOut
 from lamina.api.search import ContextOut, SearchBatchOut, SearchOut
 from lamina.api.sessions import ForecastOut, HistoryOut, SessionMessageOut
 from lamina.api.shares import ShareOut, SharesOut
@@ -132,6 +132,7 @@ __all__ = [
     "RunsOut",
     "ScheduleOut",
     "ScopeDeletionOut",
+    "ScopeRenamingOut",
     "SearchBatchOut",
     "SearchOut",
     "SecretOut",

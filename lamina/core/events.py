@@ -43,6 +43,7 @@ class EventKind(StrEnum):
     MEMORY_PROFILE_CHANGED = "memory_profile.changed"
     JOB_CHANGED = "job.changed"
     JOB_FINISHED = "job.finished"
+    SCOPE_RENAMED = "scope.renamed"
     USER_ERASED = "user.erased"
     AGENT_METRICS = "agent.metrics"
 

@@ -7,7 +7,10 @@ from enum import StrEnum
 from typing import Any
 from uuid import UUID
 
+from lamina.core.erasures import Remnant
 from lamina.core.scope import Scope
+
+RECEIPT_FORMAT = "lamina-deletion-receipt/1"
 
 
 class OperationKind(StrEnum):
@@ -18,6 +21,7 @@ class OperationKind(StrEnum):
     DELETE_NOTES = "delete_notes"
     DELETE_SCOPE = "delete_scope"
     RESTORE_SCOPE = "restore_scope"
+    RENAME_SCOPE = "rename_scope"
 
 
 class OperationState(StrEnum):
@@ -39,6 +43,7 @@ class Operation:
         cursor: Id of the last memory that a batch looked at.
         counts: Number of memories, by what became of them.
         waits_for: Why its last batch failed; it is tried again unless the operation failed with it.
+        receipt: The signed receipt of a complete deletion of a scope.
     """
 
     id: UUID
@@ -56,6 +61,7 @@ class Operation:
     counts: Mapping[str, int] = field(default_factory=dict)
     waits_for: str | None = None
     completed_at: datetime | None = None
+    receipt: Mapping[str, Any] | None = None
 
     @property
     def is_complete(self) -> bool:
@@ -71,3 +77,27 @@ class Operation:
         if self.workspace is None or self.namespace is None:
             raise ValueError("is in no single namespace")
         return Scope(self.tenant, self.workspace, self.namespace, self.user, self.agent, self.session)
+
+
+def deletion_receipt(
+    operation: Operation, left: Mapping[str, int], remnants: tuple[Remnant, ...], completed_at: datetime
+) -> dict[str, Any]:
+    """Return the contents of the receipt of a deletion of a scope, as JSON.
+
+    Args:
+        operation: The deletion.
+        left: Memories in the scope at its end, by kind: those that came after the order.
+        remnants: Places that may hold something for some time, the trash among them.
+        completed_at: When it ended.
+    """
+    return {
+        "format": RECEIPT_FORMAT,
+        "id": str(operation.id),
+        "tenant": operation.tenant,
+        "scope": {"workspace": operation.workspace, "namespace": operation.namespace, "session": operation.session},
+        "requested_at": operation.requested_at.isoformat(),
+        "completed_at": completed_at.isoformat(),
+        "deleted": dict(operation.counts),
+        "left": dict(left),
+        "remains": [remnant.as_json() for remnant in remnants],
+    }

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Protocol
 from uuid import UUID
 
@@ -61,16 +61,32 @@ class Operations:
         self._looking: asyncio.Task[None] | None = None
 
     async def order(
-        self, kind: OperationKind, ids: Mapping[str, str | None], request: Mapping[str, Any], once: Once | None = None
+        self,
+        kind: OperationKind,
+        ids: Mapping[str, str | None],
+        request: Mapping[str, Any],
+        once: Once | None = None,
+        *,
+        begin: Callable[[Connection, UUID], Awaitable[None]] | None = None,
     ) -> Operation:
         """Order an operation over the memories of some ids; return it at its end, or as it stands when that is far.
+
+        Args:
+            kind: What it does.
+            ids: Of the memories.
+            request: What is ordered beside.
+            once: The key of the request, if it has one.
+            begin: Prepares it, or refuses it, in the transaction of the order; its argument is the operation's id.
 
         Raises:
             Unavailable: If Postgres does not answer; an operation that was ordered by then goes on.
         """
 
         async def write(connection: Connection) -> dict[str, UUID]:
-            return {"operation": await order_operation(connection, kind, ids, request, self._clock())}
+            id_ = await order_operation(connection, kind, ids, request, self._clock())
+            if begin is not None:
+                await begin(connection, id_)
+            return {"operation": id_}
 
         ordered = await write_once(self._pool, once, _ORDERED, write)
         tenant = str(ids["tenant"])

@@ -1,19 +1,27 @@
 """Delete all memories of a session, a namespace, a workspace or a tenant, each as a single call does, and undo it."""
 
-from collections.abc import Mapping
-from typing import Protocol
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
+from datetime import datetime
+from typing import Any, Protocol
 from uuid import UUID
 
-from lamina.core.operations import Operation, OperationKind
+from lamina.core.erasures import Remnant
+from lamina.core.operations import Operation, OperationKind, deletion_receipt
 from lamina.core.ports import Clock
 from lamina.core.trash import TrashKind
 from lamina.errors import Conflict, NotFound
 from lamina.ingest.restoring import Restorer
+from lamina.maintenance.erasures import BY_NATURE
 from lamina.stores.postgres.connection import Connection, Pool, in_transaction
+from lamina.stores.postgres.erasures import ErasureTable
 from lamina.stores.postgres.operations import advance_operation, complete_operation, hold_operation
 from lamina.stores.postgres.scope_contents import ScopeContents
+from lamina.stores.postgres.trash import TrashPolicy
 
 PAGE = 50
+Seal = Callable[[Mapping[str, Any]], Awaitable[tuple[Mapping[str, Any], str, str]]]
+"""Signs a receipt; its second value is the id of the key, the third one its public half, in PEM."""
 
 
 class Delete(Protocol):
@@ -35,14 +43,28 @@ class ScopeDeletion:
         pool: Connections to Postgres.
         deletes: By kind of the memories.
         restorer: Brings them back.
+        seal: Signs the receipts of deletions.
+        trash: How long they can be brought back.
         clock: The time of day.
     """
 
-    def __init__(self, pool: Pool, deletes: Mapping[TrashKind, Delete], restorer: Restorer, *, clock: Clock) -> None:
+    def __init__(
+        self,
+        pool: Pool,
+        deletes: Mapping[TrashKind, Delete],
+        restorer: Restorer,
+        *,
+        seal: Seal,
+        trash: TrashPolicy,
+        clock: Clock,
+    ) -> None:
         self._pool = pool
         self._contents = ScopeContents(pool)
         self._deletes = deletes
         self._restorer = restorer
+        self._keys = ErasureTable(pool)
+        self._seal = seal
+        self._trash = trash
         self._clock = clock
 
     async def count(self, ids: Mapping[str, str | None]) -> Mapping[str, int]:
@@ -56,18 +78,31 @@ class ScopeDeletion:
             LaminaError: If that cannot be done now; what was done stays.
         """
         work = self._restore if operation.kind is OperationKind.RESTORE_SCOPE else self._delete
-        done = await work(operation)
+        done, now = await work(operation), self._clock()
+        is_deleted = done is None and operation.kind is OperationKind.DELETE_SCOPE
+        receipt = await self._receipt(operation, now) if is_deleted else None
 
         async def act(connection: Connection) -> None:
             if not await hold_operation(connection, operation):
                 return  # It took so long that another process went on with it.
             if done is None:
-                await complete_operation(connection, operation, tuple(operation.request), self._clock())
+                await complete_operation(connection, operation, tuple(operation.request), now, receipt)
             else:
                 cursor, counts = done
                 await advance_operation(connection, operation.id, cursor, counts)
 
         await in_transaction(self._pool, act)
+
+    async def _receipt(self, operation: Operation, now: datetime) -> Mapping[str, Any]:
+        left = await self._contents.count(scope_ids(operation))
+        trash = Remnant(
+            "postgres: trash", "the deleted memories, which can be brought back", "when their time there is over"
+        )
+        remnants = (replace(trash, until=now + self._trash.kept),) if self._trash.keeps else ()
+        receipt, key, pem = await self._seal(deletion_receipt(operation, left, (*remnants, *BY_NATURE), now))
+        # First the key: a receipt that nobody can check is none.
+        await self._keys.put_key(key, pem)
+        return receipt
 
     async def _delete(self, operation: Operation) -> tuple[UUID, Mapping[str, int]] | None:
         page = await self._contents.page(

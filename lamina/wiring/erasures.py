@@ -64,11 +64,6 @@ def build_erasures(settings: Settings, parts: ErasureParts) -> Erasures:
         former = await table.former_stores()
         return await asyncio.to_thread(remove_leftovers, settings, parts.generation, former)
 
-    async def sign(fields: Mapping[str, Any]) -> tuple[Mapping[str, Any], str, str]:
-        key = await asyncio.to_thread(load_signing_key, chosen.signing_key, settings.data_dir)
-        public = key.public_key()
-        return seal(fields, key), key_id(public), public_pem(public)
-
     return Erasures(
         session_url(settings),
         table,
@@ -82,10 +77,21 @@ def build_erasures(settings: Settings, parts: ErasureParts) -> Erasures:
             leftovers=leftovers,
             cached_for=timedelta(seconds=max(settings.caches.turn_hash.ttl_s, settings.caches.swarm.ttl_s)),
         ),
-        sign,
+        build_seal(settings),
         clock=utc_now,
         wait_s=chosen.wait_s,
     )
+
+
+def build_seal(settings: Settings) -> Callable[[Mapping[str, Any]], Awaitable[tuple[Mapping[str, Any], str, str]]]:
+    """Build the signing of receipts."""
+
+    async def sign(fields: Mapping[str, Any]) -> tuple[Mapping[str, Any], str, str]:
+        key = await asyncio.to_thread(load_signing_key, settings.erasure.signing_key, settings.data_dir)
+        public = key.public_key()
+        return seal(fields, key), key_id(public), public_pem(public)
+
+    return sign
 
 
 def build_eraser(settings: Settings, parts: ErasureParts) -> Eraser:

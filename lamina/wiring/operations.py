@@ -5,6 +5,7 @@ from lamina.core.ports import Embedder
 from lamina.ingest.bulk_notes import BulkNotes
 from lamina.maintenance.operations import Operations, Worker
 from lamina.maintenance.scope_deletion import ScopeDeletion
+from lamina.maintenance.scope_renaming import ScopeRenaming
 from lamina.settings.loading import Settings
 from lamina.stores.postgres.connection import Pool
 from lamina.wiring.services import build_memory_linker, metadata_limit, trash_policy
@@ -25,9 +26,10 @@ def build_bulk_notes(settings: Settings, pool: Pool, embedder: Embedder, generat
     )
 
 
-def build_operations(pool: Pool, notes: BulkNotes, scopes: ScopeDeletion) -> Operations:
+def build_operations(pool: Pool, notes: BulkNotes, scopes: ScopeDeletion, renaming: ScopeRenaming) -> Operations:
     """Build the operations over many memories."""
     of_notes = (OperationKind.CHANGE_NOTES, OperationKind.MOVE_NOTES, OperationKind.DELETE_NOTES)
     of_scopes = (OperationKind.DELETE_SCOPE, OperationKind.RESTORE_SCOPE)
     workers: dict[OperationKind, Worker] = {**dict.fromkeys(of_notes, notes), **dict.fromkeys(of_scopes, scopes)}
+    workers[OperationKind.RENAME_SCOPE] = renaming
     return Operations(pool, workers, clock=utc_now)

@@ -243,6 +243,9 @@ async def test_nothing_moves_to_where_the_key_may_not_write(application: Applica
         ("", {"everything": True}, "add_tags"),
         ("", {"everything": True, "add_tags": ["a"], "to_workspace": "b"}, "add_tags"),
         ("", {"everything": True, "to_workspace": "default"}, "to_workspace"),
+        ("", {"everything": True, "to_workspace": "a\u0000"}, "to_workspace"),
+        ("", {"everything": True, "to_namespace": "a\u0000"}, "to_namespace"),
+        ("/delete", {"filters": {"user": "a\u0000"}}, "filters.user"),
         ("", {"everything": True, "changes": {"content": "x"}}, "changes.content"),
         ("", {"everything": True, "changes": {"expires_at": "2001-01-01T00:00Z"}}, "expires_at"),
     ],
@@ -365,3 +368,22 @@ async def test_an_erasure_of_a_user_takes_the_operations_over_their_notes(unshar
 
     assert erasure["erased"]["operations"] == 1
     assert (await client.get(f"/v1/operations/{operation['id']}")).status_code == 404
+
+
+async def test_an_erasure_of_a_user_takes_the_operations_over_their_sessions(unshared: Application) -> None:
+    client = unshared.client(unshared.new_key(unshared.tenant, KeyRole.ADMIN))
+    for user in ("ann", "bob"):
+        turn = {"session": f"talk of {user}", "user": user, "messages": [{"content": f"Ahoy from {user}"}]}
+        await sent(client, "POST", "/v1/turns", json=turn)
+    operations = {}
+    for user in ("ann", "bob"):
+        body = {"session": f"talk of {user}", "everything": True, "add_tags": ["seen"]}
+        operations[user] = await ended(client, await sent(client, "POST", "/v1/notes/bulk", json=body))
+
+    await sent(client, "DELETE", "/v1/users", params={"user": "ann"})
+
+    statuses = {user: (await client.get(f"/v1/operations/{one['id']}")).status_code for user, one in operations.items()}
+    assert statuses == {"ann": 404, "bob": 200}
+    with psycopg.connect(unshared.url) as connection:
+        named = connection.execute("SELECT session_id FROM operations").fetchall()
+    assert named == [("talk of bob",)]

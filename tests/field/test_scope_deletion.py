@@ -1,15 +1,21 @@
 """A session, a namespace, a workspace: counted, deleted into the trash, and brought back."""
 
 import asyncio
+import json
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 import httpx
 import psycopg
 import pytest
+from typer.testing import CliRunner
 
+from lamina.cli.commands import app as command_line
+from lamina.core.operations import Operation
 from lamina.core.principals import Bounds, KeyRole, new_principal
 from lamina.stores.postgres.keys import store_key
+from lamina.stores.postgres.operations import OperationTable
 from lamina.wiring.operations import build_operations
 from lamina.wiring.stores import utc_now
 from tests.support.application import Application
@@ -172,18 +178,62 @@ async def test_messages_whose_summary_went_with_them_are_found_again(unshared: A
     assert "The spare anchor is called Bartholomew" in {hit["content"] for hit in found}
 
 
-async def test_two_replicas_at_one_deletion_count_each_memory_once(application: Application) -> None:
+async def test_a_replica_leaves_a_deletion_alone_at_which_another_one_works(
+    application: Application, monkeypatch: pytest.MonkeyPatch
+) -> None:
     admin = application.client(application.new_key(application.tenant, KeyRole.ADMIN))
     notes = [{"content": f"Buoy {uuid4().hex}"} for _ in range(120)]
     await sent(admin, "POST", "/v1/notes/batch", json={"workspace": "own", "notes": notes})
     services = application.services
-    other = build_operations(application.pool, services.bulk, services.scope_deletion)
+    other = build_operations(application.pool, services.bulk, services.scope_deletion, services.scope_renaming)
+    step, steps, working, over = services.scope_deletion.step, list[Operation](), asyncio.Event(), asyncio.Event()
 
-    answer, *_ = await asyncio.gather(
-        sent(admin, "POST", "/v1/scopes/delete", json={"workspace": "own"}),
-        *(other.work() for _ in range(4)),
-    )
-    operation = await ended(admin, answer["operation"])
+    async def slow(operation: Operation) -> None:
+        steps.append(operation)
+        if len(steps) == 1:
+            working.set()
+            await over.wait()
+        await step(operation)
+
+    monkeypatch.setattr(services.scope_deletion, "step", slow)
+    deleting = asyncio.create_task(sent(admin, "POST", "/v1/scopes/delete", json={"workspace": "own"}))
+    await asyncio.wait_for(working.wait(), PATIENCE_S)
+    await other.work()
+    meanwhile = len(steps)
+    claims = [await OperationTable(application.pool).claim(steps[0]) for _ in range(2)]
+    over.set()
+    operation = await ended(admin, (await deleting)["operation"])
     back = await undone(admin, operation)
 
+    assert (meanwhile, claims) == (1, [False, False])
     assert (operation["counts"], back["counts"]) == ({"notes": 120}, {"notes": 120})
+
+
+async def test_a_complete_deletion_has_a_receipt_that_is_verified_offline(
+    application: Application, tmp_path: Path
+) -> None:
+    admin = application.client(application.new_key(application.tenant, KeyRole.ADMIN))
+    await fill(admin, workspace="Øst 東")
+    operation = await deleted(admin, workspace="Øst 東")
+    keys = (await sent(admin, "GET", "/v1/erasures/keys"))["keys"]
+    receipt, changed, key = tmp_path / "receipt.json", tmp_path / "changed.json", tmp_path / "key.pem"
+    receipt.write_text(json.dumps(operation["receipt"]))
+    changed.write_text(json.dumps({**operation["receipt"], "deleted": {"notes": 1}}))
+    key.write_text("".join(one["pem"] for one in keys))
+
+    def verify(file: Path, *options: str) -> tuple[int, str]:
+        result = CliRunner().invoke(command_line, ["receipts", "verify", str(file), "--key", str(key), *options])
+        return result.exit_code, result.output
+
+    genuine, forged, of_nobody = verify(receipt), verify(changed), verify(receipt, "--user", "ann")
+
+    told = operation["receipt"]
+    assert told["scope"] == {"workspace": "Øst 東", "namespace": None, "session": None}
+    assert (told["deleted"], told["left"]) == (ALL, NOTHING)
+    assert told["remains"][0]["where"] == "postgres: trash"
+    assert genuine[0] == 0
+    assert f"deletion {operation['id']}" in genuine[1]
+    assert "Øst 東" in genuine[1]
+    assert (forged[0], of_nobody[0]) == (1, 1)
+    undo = await undone(admin, operation)
+    assert undo["receipt"] is None

@@ -164,6 +164,9 @@ EXAMPLES: dict[Route, Example] = {
     ("POST", "/v1/trash/{id}/restore"): Example(of="deleted memory"),
     ("GET", "/v1/operations"): Example(ALL),
     ("POST", "/v1/scopes/delete"): Example(PLACE, {"dry_run": True}, must_name=True),
+    ("POST", "/v1/scopes/rename"): Example(
+        PLACE, {"session": SESSION, "to_session": "talk 2", "dry_run": True}, must_name=True
+    ),
     # It is no deletion of a scope: that it is looked at shows that the call was let through.
     ("POST", "/v1/operations/{id}/undo"): Example(of="operation", expected=frozenset({409})),
     ("GET", "/v1/operations/{id}"): Example(of="operation"),

@@ -1,17 +1,24 @@
 """Epochs: how often a scope was written, and how often an agent's knowledge changed."""
 
 from typing import Any
+from uuid import UUID
 
 import psycopg
 
 from lamina.core.scope import Scope
+from lamina.errors import Unavailable
 from lamina.stores.postgres.connection import Connection, Pool, in_transaction, scope_parameters
 from lamina.stores.postgres.queries import load_queries
 
 QUERIES = load_queries("epochs.sql")
 
 
-async def bump_epoch(connection: Connection, scope: Scope, *, teaches: bool = False) -> int:
+RENAMING_RETRY_S = 2
+
+
+async def bump_epoch(
+    connection: Connection, scope: Scope, *, teaches: bool = False, renaming: UUID | None = None
+) -> int:
     """Raise the epoch of the scope's namespace; call it last, its row is locked until the commit.
 
     Args:
@@ -20,14 +27,29 @@ async def bump_epoch(connection: Connection, scope: Scope, *, teaches: bool = Fa
         teaches: Whether the knowledge of the agent changed, or of all agents if the scope names none: earlier responses
             become stale. A change of an order or a count teaches nothing, nor do the messages of a conversation, which
             would otherwise make them stale with every turn.
+        renaming: The renaming whose step this is; no other write goes into a place that is being renamed.
+
+    Raises:
+        Unavailable: If the place is being renamed; the write is undone with its transaction.
     """
     parameters = {**scope_parameters(scope), "teaches": teaches}
     cursor = await connection.execute(QUERIES["bump_epoch"], parameters)
     row = await cursor.fetchone()
+    assert row is not None  # noqa: S101 - the upsert returns its row
+    await _refuse_while_renamed(connection, row["renaming"], renaming)
     if teaches:
         # A statement of its own, for it sees the rows of a response that was stored while the one above waited.
         await end_responses(connection, scope.tenant, scope.workspace, scope.agent)
-    return int(row["epoch"]) if row else 0
+    return int(row["epoch"])
+
+
+async def _refuse_while_renamed(connection: Connection, found: UUID | None, own: UUID | None) -> None:
+    if found is None or found == own:
+        return
+    # A statement of its own sees the operation also where the one before waited for the commit that ordered it.
+    row = await (await connection.execute(QUERIES["is_renaming_open"], {"renaming": found})).fetchone()
+    if row is not None and row["is_open"]:
+        raise Unavailable("namespace", f"it is being renamed by the operation {found}", RENAMING_RETRY_S)
 
 
 async def read_epoch(connection: Connection, scope: Scope) -> int:
@@ -36,7 +58,9 @@ async def read_epoch(connection: Connection, scope: Scope) -> int:
     return int(row["epoch"]) if row else 0
 
 
-async def bump_workspace_epochs(connection: Connection, tenant: str, workspace: str, agent: str | None = None) -> None:
+async def bump_workspace_epochs(
+    connection: Connection, tenant: str, workspace: str, agent: str | None = None, *, renaming: UUID | None = None
+) -> None:
     """Raise the epochs of a workspace and all its namespaces, and end the responses of an agent, or of all.
 
     Args:
@@ -44,10 +68,16 @@ async def bump_workspace_epochs(connection: Connection, tenant: str, workspace: 
         tenant: Owner of the workspace.
         workspace: The workspace.
         agent: The agent whose view of the workspace changed; all agents if not given.
+        renaming: The renaming whose step this is.
+
+    Raises:
+        Unavailable: If the workspace, or a namespace in it, is being renamed.
     """
     parameters = {"tenant": tenant, "workspace": workspace, "agent_id": agent}
     await connection.execute(QUERIES["lock_lesson"], parameters)
-    await connection.execute(QUERIES["bump_workspace_epochs"], parameters)
+    cursor = await connection.execute(QUERIES["bump_workspace_epochs"], parameters)
+    for found in {row["renaming"] async for row in cursor}:
+        await _refuse_while_renamed(connection, found, renaming)
     await end_responses(connection, tenant, workspace, agent)
 
 

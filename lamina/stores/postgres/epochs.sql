@@ -11,10 +11,15 @@ WHERE CASE WHEN %(teaches)s
 ON CONFLICT (tenant, workspace, namespace) DO UPDATE
 SET epoch = e.epoch + 1, outbox_seq = greatest(e.outbox_seq, excluded.outbox_seq),
     taught_at = CASE WHEN %(teaches)s THEN clock_timestamp() ELSE e.taught_at END, written_at = excluded.written_at
-RETURNING epoch
+RETURNING epoch, coalesce(e.renaming, (
+    SELECT w.renaming FROM epochs w
+    WHERE w.tenant = %(tenant)s AND w.workspace = %(workspace)s AND w.namespace = '')) AS renaming
 
 -- name: read_epoch
 SELECT epoch FROM epochs WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namespace)s
+
+-- name: is_renaming_open
+SELECT EXISTS (SELECT FROM operations WHERE id = %(renaming)s AND state = 'running') AS is_open
 
 -- name: end_responses
 -- A write of an agent makes its responses stale, one without an agent those of all agents; it counts as a write of
@@ -50,6 +55,7 @@ WITH whole AS (
 UPDATE epochs e SET epoch = e.epoch + 1
 FROM locked
 WHERE (e.tenant, e.workspace, e.namespace) = (locked.tenant, locked.workspace, locked.namespace)
+RETURNING e.renaming
 
 -- name: raise_epochs
 -- Nothing that was cached for a tenant, or for one of its workspaces, is fresh any more.

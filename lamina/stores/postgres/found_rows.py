@@ -66,7 +66,7 @@ def _with_later(rows: bytes, parameters: dict[str, Any], query: Query) -> tuple[
     """Return the statement over the rows with the facts that took the place of those that they state."""
     columns = ", ".join(f'"{name}"' for name in FoundRow._fields).encode()
     text = QUERIES["with_later"].replace(b"/*rows*/", rows).replace(b"/*columns*/", columns)
-    return text, {**parameters, "moment": query.filters.as_of}
+    return text, {**parameters, "moment": query.filters.as_of, "voting_tenant": query.scope.tenant}
 
 
 def _memory(row: FoundRow, found: Candidate) -> Memory:

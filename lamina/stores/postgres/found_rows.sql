@@ -3,7 +3,7 @@
 -- state these; and the votes on each. No private evidence ends what others may see (decide_validities), so none shows here.
 SELECT found.*, f.useful, f.wrong, told.later, told.replaced_by
 FROM (/*rows*/) AS found (/*columns*/)
-LEFT JOIN feedback f ON f.memory_id = found.id
+LEFT JOIN feedback f ON f.memory_id = found.id AND f.tenant = %(voting_tenant)s
 LEFT JOIN LATERAL (
     SELECT array_agg(DISTINCT s.name || ' ' || r.type || ' ' || o.name
                               || to_char(e.valid_to AT TIME ZONE 'UTC', '" (since "YYYY-MM-DD")"')) AS later,

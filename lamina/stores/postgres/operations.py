@@ -49,10 +49,17 @@ async def advance_operation(connection: Connection, id_: UUID, cursor: UUID, cou
     await connection.execute(QUERIES["advance_operation"], row)
 
 
-async def complete_operation(connection: Connection, operation: Operation, kept: Sequence[str], now: datetime) -> None:
+async def complete_operation(
+    connection: Connection,
+    operation: Operation,
+    kept: Sequence[str],
+    now: datetime,
+    receipt: Mapping[str, Any] | None = None,
+) -> None:
     """End an operation; of its request, these fields are kept."""
     request = Json({name: operation.request[name] for name in kept if name in operation.request})
-    await connection.execute(QUERIES["complete_operation"], {"id": operation.id, "request": request, "now": now})
+    row = {"id": operation.id, "request": request, "now": now, "receipt": receipt and Json(receipt)}
+    await connection.execute(QUERIES["complete_operation"], row)
 
 
 async def erase_user_operations(pool: Pool, tenant: str, user: str) -> int:
@@ -120,7 +127,7 @@ class OperationTable:
 
 def _operation(row: DictRow) -> Operation:
     names = ("id", "tenant", "workspace", "namespace", "request", "cursor", "counts", "waits_for")
-    times = ("requested_at", "completed_at")
+    times = ("requested_at", "completed_at", "receipt")
     return Operation(
         kind=OperationKind(row["kind"]),
         user=row["user_id"],

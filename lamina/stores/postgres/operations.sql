@@ -46,22 +46,24 @@ SET cursor = %(cursor)s, waits_for = NULL, failures = 0, retry_at = NULL,
 WHERE id = %(id)s
 
 -- name: complete_operation
-UPDATE operations SET state = 'complete', completed_at = %(now)s, waits_for = NULL, retry_at = NULL, request = %(request)s
+UPDATE operations SET state = 'complete', completed_at = %(now)s, waits_for = NULL, retry_at = NULL, request = %(request)s,
+    receipt = %(receipt)s
 WHERE id = %(id)s AND state = 'running'
 
 -- name: record_operation_wait
 -- The first failure is tried again at once, later ones after twice as long each, at most five minutes. The last one ends
--- the operation, whose request may name users.
+-- the operation, whose request may name users; that of a renaming, which may be ordered again, names scopes alone.
 UPDATE operations
 SET waits_for = %(waits_for)s, failures = failures + 1,
     retry_at = statement_timestamp() + make_interval(secs => least(300, 2 ^ (failures + 1) - 2)),
     state = CASE WHEN failures + 1 >= %(most)s THEN 'failed' ELSE state END,
     completed_at = CASE WHEN failures + 1 >= %(most)s THEN statement_timestamp() END,
-    request = CASE WHEN failures + 1 >= %(most)s THEN '{}' ELSE request END
+    request = CASE WHEN failures + 1 >= %(most)s AND kind <> 'rename_scope' THEN '{}' ELSE request END
 WHERE id = %(id)s AND state = 'running'
 
 -- name: erase_user_operations
--- Those of others that go on under conditions that name the user end without them, and can still be followed.
+-- Those of others that go on under conditions that name the user end without them, and can still be followed. Those over
+-- a session of which nothing is left go as well: its name was the user's.
 WITH ended AS (
     UPDATE operations
     SET state = 'failed', completed_at = statement_timestamp(), retry_at = NULL, request = '{}',
@@ -71,8 +73,24 @@ WITH ended AS (
     RETURNING id
 ), deleted AS (
     DELETE FROM operations WHERE tenant = %(tenant)s AND user_id = %(user_id)s RETURNING id
+), forgotten AS (
+    DELETE FROM operations o
+    WHERE o.tenant = %(tenant)s AND o.user_id IS DISTINCT FROM %(user_id)s AND o.session_id IS NOT NULL
+      AND NOT EXISTS (SELECT FROM trash t WHERE t.tenant = o.tenant AND t.operation_id = o.id)
+      AND NOT EXISTS (
+          SELECT FROM unnest(ARRAY[o.session_id, o.request ->> 'to_session']) AS named (session_id)
+          WHERE EXISTS (SELECT FROM sessions s
+                        WHERE s.tenant = o.tenant AND s.workspace = o.workspace AND s.namespace = o.namespace
+                          AND s.session_id = named.session_id)
+             OR EXISTS (SELECT FROM messages m
+                        WHERE m.tenant = o.tenant AND m.workspace = o.workspace AND m.namespace = o.namespace
+                          AND m.session_id = named.session_id)
+             OR EXISTS (SELECT FROM notes n
+                        WHERE n.tenant = o.tenant AND n.workspace = o.workspace AND n.namespace = o.namespace
+                          AND n.session_id = named.session_id AND n.deleted_at IS NULL))
+    RETURNING o.id
 )
-SELECT (SELECT count(*) FROM ended) + (SELECT count(*) FROM deleted) AS operations
+SELECT (SELECT count(*) FROM ended) + (SELECT count(*) FROM deleted) + (SELECT count(*) FROM forgotten) AS operations
 
 -- name: end_operations
 DELETE FROM operations WHERE tenant = %(tenant)s AND state <> 'running' AND completed_at <= %(cutoff)s

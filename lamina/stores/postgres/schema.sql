@@ -387,7 +387,8 @@ CREATE TABLE public.epochs (
     taught_at timestamp with time zone,
     emptied_at timestamp with time zone,
     emptied_epoch bigint,
-    written_at timestamp with time zone
+    written_at timestamp with time zone,
+    renaming uuid
 );
 CREATE TABLE public.erasures (
     id uuid NOT NULL,
@@ -642,7 +643,8 @@ CREATE TABLE public.operations (
     requested_at timestamp with time zone NOT NULL,
     completed_at timestamp with time zone,
     failures integer DEFAULT 0 NOT NULL,
-    retry_at timestamp with time zone
+    retry_at timestamp with time zone,
+    receipt json
 );
 CREATE TABLE public.outbox (
     seq bigint NOT NULL,

@@ -181,6 +181,9 @@ class Trash:
 
 
 def _discarded(row: DictRow) -> Discarded:
+    # Its rows say where they were when it was deleted; the place may have been renamed since.
+    place = {"workspace": row["workspace"], "namespace": row["namespace"]}
+    rows = row.get("rows") or {}
     return Discarded(
         id=row["id"],
         kind=TrashKind(row["kind"]),
@@ -189,5 +192,5 @@ def _discarded(row: DictRow) -> Discarded:
         user=row["user_id"],
         agent=row["agent_id"],
         deleted_at=row["deleted_at"],
-        rows=row.get("rows") or {},
+        rows={table: [{**one, **place} for one in found] for table, found in rows.items()},
     )

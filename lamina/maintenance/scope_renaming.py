@@ -1,0 +1,205 @@
+"""Rename a session, a namespace or a workspace, and everything that knows it by its name."""
+
+from collections.abc import Mapping
+from uuid import UUID
+
+from lamina.core.events import Event, EventKind
+from lamina.core.operations import Operation
+from lamina.core.ports import Clock
+from lamina.core.scope import Scope
+from lamina.errors import Conflict, NotFound
+from lamina.stores.postgres.connection import Connection, Pool, connect, in_transaction
+from lamina.stores.postgres.epochs import bump_epoch, bump_workspace_epochs
+from lamina.stores.postgres.events import record_events
+from lamina.stores.postgres.operations import advance_operation, complete_operation, hold_operation
+from lamina.stores.postgres.outbox import enqueue_entries, note_entries, outbox_entries
+from lamina.stores.postgres.renaming import (
+    PARTS,
+    Ids,
+    close_places,
+    count_besides,
+    find_rival,
+    has_archived_notes,
+    is_halted,
+    is_taken,
+    lock_notes,
+    open_places,
+    rename_page,
+    rename_session,
+    rename_settings,
+)
+from lamina.stores.postgres.scope_contents import ScopeContents
+
+PAGE = 200
+ROUNDS = 2
+"""All parts are looked through twice: a write may have begun before it was known that it had to wait."""
+_PART = 64
+"""Bits of an operation's cursor below the number of the part that it is at."""
+
+
+class ScopeRenaming:
+    """Works on renamings of scopes.
+
+    A session is renamed in one transaction. A namespace or a workspace is renamed in pages, and each is where a search
+    finds it at every moment: under the old name or under the new one. Writes in either place wait until the end.
+
+    Args:
+        pool: Connections to Postgres.
+        clock: The time of day.
+    """
+
+    def __init__(self, pool: Pool, *, clock: Clock) -> None:
+        self._pool = pool
+        self._contents = ScopeContents(pool)
+        self._clock = clock
+
+    async def count(self, ids: Ids) -> Mapping[str, int]:
+        """Count everything that would be touched, by kind, up to a number of each.
+
+        Raises:
+            NotFound: If there is nothing under the name.
+            Conflict: If the new name is taken, or notes of the scope are archived.
+        """
+        async with connect(self._pool) as connection:
+            await _check(connection, ids)
+        counts = await self._contents.count({name: ids[name] for name in _SCOPE})
+        if ids["session_id"] is not None:
+            return {name: counts[name] for name in ("notes", "messages")}
+        return {**counts, **await count_besides(self._pool, ids)}
+
+    async def open(self, connection: Connection, ids: Ids, operation: UUID) -> None:
+        """Check a renaming that is ordered, in the transaction of its order, and close the places to writes.
+
+        Raises:
+            NotFound: If there is nothing under the name.
+            Conflict: If the new name is taken, another operation works there, or notes of the scope are archived.
+        """
+        rival = await find_rival(connection, ids, operation)
+        if rival is not None:
+            raise Conflict(f"the operation {rival} works there; rename the scope when it is complete")
+        await _check(connection, ids)
+        if ids["session_id"] is None:
+            await close_places(connection, ids, operation)
+
+    async def step(self, operation: Operation) -> None:
+        """Rename a page, or complete the operation, in one transaction.
+
+        Raises:
+            Conflict: If the new name of a session was taken meanwhile.
+            Unavailable: If Postgres does not answer; the page is not renamed.
+        """
+        ids = renaming_ids(operation)
+        work = self._pages if operation.session is None else self._session
+
+        async def act(connection: Connection) -> None:
+            if await hold_operation(connection, operation):
+                await work(connection, operation, ids)
+
+        await in_transaction(self._pool, act)
+
+    async def _pages(self, connection: Connection, operation: Operation, ids: Ids) -> None:
+        number = 0 if operation.cursor is None else operation.cursor.int
+        for place in range(number >> _PART, ROUNDS * len(PARTS)):
+            part = PARTS[place % len(PARTS)]
+            page_ids = ids
+            if place % len(PARTS) == 0:
+                page_ids = {**ids, "ids": await lock_notes(connection, ids, PAGE)}
+                # Before they move: the entries of cold notes say where they were.
+                await enqueue_entries(connection, note_entries(page_ids["ids"]))
+            page = await rename_page(connection, part, page_ids, PAGE)
+            if page is None:
+                continue
+            step = (number & ((1 << _PART) - 1)) + 1
+            counts = {} if part.counted_as is None else {part.counted_as: page.number}
+            await advance_operation(connection, operation.id, UUID(int=(place << _PART) + step), counts)
+            await enqueue_entries(connection, page.entries)
+            await self._bump(connection, operation, ids, page.namespaces)
+            return
+        await self._finish(connection, operation, ids)
+
+    async def _bump(self, connection: Connection, operation: Operation, ids: Ids, namespaces: frozenset[str]) -> None:
+        before = {(ids["workspace"], ids["namespace"] or namespace) for namespace in namespaces}
+        after = {(ids["to_workspace"], namespace) for namespace in namespaces}
+        for workspace, namespace in sorted(before | after):
+            place = Scope(operation.tenant, workspace, namespace)
+            await bump_epoch(connection, place, teaches=True, renaming=operation.id)
+
+    async def _finish(self, connection: Connection, operation: Operation, ids: Ids) -> None:
+        counts, readers = await rename_settings(connection, ids)
+        named = {name: count for name, count in counts.items() if count}
+        cursor = UUID(int=(ROUNDS * len(PARTS)) << _PART)
+        await advance_operation(connection, operation.id, cursor, named)
+        await complete_operation(connection, operation, tuple(operation.request), self._clock())
+        await open_places(connection, ids, operation.id)
+        for workspace in sorted({ids["workspace"], ids["to_workspace"], *readers}):
+            await bump_workspace_epochs(connection, operation.tenant, workspace, renaming=operation.id)
+        places = {
+            "to": (ids["workspace"], ids["namespace"]),
+            "from": (ids["to_workspace"], ids["to_namespace"]),
+        }
+        (here, there), tenant, kind = places.values(), operation.tenant, EventKind.SCOPE_RENAMED
+        events = [
+            Event(kind, tenant, *here, facts={"to_workspace": there[0], "to_namespace": there[1]}),
+            Event(kind, tenant, *there, facts={"from_workspace": here[0], "from_namespace": here[1]}),
+        ]
+        await record_events(connection, events)
+
+    async def _session(self, connection: Connection, operation: Operation, ids: Ids) -> None:
+        if await is_taken(connection, {**ids, "session_id": ids["to_session"]}):
+            raise Conflict("the session's new name was taken meanwhile")
+        messages, notes, live = await rename_session(connection, ids)
+        counts = {"messages": len(messages), "notes": live}
+        cursor = UUID(int=1 << _PART)
+        await advance_operation(
+            connection, operation.id, cursor, {name: count for name, count in counts.items() if count}
+        )
+        await complete_operation(connection, operation, tuple(operation.request), self._clock())
+        await enqueue_entries(connection, [*outbox_entries("messages", messages), *note_entries(notes)])
+        place = operation.scope().narrowed(user=None, agent=None, session=None)
+        await bump_epoch(connection, place, teaches=True)
+        # Without the names, which may be a user's, and which an erasure would not find here.
+        await record_events(connection, [Event.of(place, EventKind.SCOPE_RENAMED, **counts)])
+
+
+_SCOPE = ("tenant", "workspace", "namespace", "session_id")
+
+
+def renaming_ids(operation: Operation) -> dict[str, str | None]:
+    """Return the ids of a renaming's two scopes, as its statements take them."""
+    return {
+        "tenant": operation.tenant,
+        "workspace": operation.workspace,
+        "namespace": operation.namespace,
+        "session_id": operation.session,
+        "to_workspace": operation.request["to_workspace"],
+        "to_namespace": operation.request["to_namespace"],
+        "to_session": operation.request["to_session"],
+    }
+
+
+def reversed_ids(ids: Ids) -> dict[str, str | None]:
+    """Return the ids of the renaming that undoes another one."""
+    pairs = (("workspace", "to_workspace"), ("namespace", "to_namespace"), ("session_id", "to_session"))
+    turned = {to: ids[at] for at, to in pairs} | {at: ids[to] for at, to in pairs}
+    return {**ids, **turned}
+
+
+async def _check(connection: Connection, ids: Ids) -> None:
+    """Check that there is something under the old name, and nothing under the new one."""
+    source = {name: ids[name] for name in _SCOPE}
+    target = {
+        "tenant": ids["tenant"],
+        "workspace": ids["to_workspace"],
+        "namespace": ids["to_namespace"],
+        "session_id": ids["to_session"],
+    }
+    narrowest = next(name for name in ("session_id", "namespace", "workspace") if ids[name] is not None)
+    kind = narrowest.removesuffix("_id")
+    if ids["session_id"] is None and await has_archived_notes(connection, source):
+        raise Conflict("notes of the scope are archived, in files that say where; restore them, then rename it")
+    if ids["session_id"] is None and await is_halted(connection, ids):
+        return  # It goes on, or back: both names have a part.
+    if not await is_taken(connection, source):
+        raise NotFound(kind, str(source[narrowest]))
+    if await is_taken(connection, target):
+        raise Conflict(f"there is a {kind} {target[narrowest]} already; name another, or delete what lies there")

@@ -1,0 +1,166 @@
+"""Rows of a session, a namespace or a workspace get its new name, a page in a transaction."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from psycopg.rows import DictRow
+from psycopg.types.json import Json
+
+from lamina.stores.postgres.connection import Connection, Pool, connect
+from lamina.stores.postgres.outbox import OutboxEntry, note_entries, outbox_entries
+from lamina.stores.postgres.queries import load_queries
+from lamina.stores.postgres.scope_contents import MOST_COUNTED
+
+QUERIES = load_queries("renaming.sql")
+Ids = Mapping[str, Any]
+"""Ids of the scope as it is called and as it is to be, under the names of the statements' parameters."""
+
+
+@dataclass(frozen=True, slots=True)
+class RenamedPart:
+    """Rows of a scope that are renamed together.
+
+    Args:
+        counted_as: Under which name the operation counts them; ``None`` if it does not.
+        statement: Renames a page.
+        entries: The entries of the rows in the outbox.
+    """
+
+    counted_as: str | None
+    statement: bytes
+    entries: Callable[[Iterable[UUID]], list[OutboxEntry]] | None = None
+
+
+def _rows_of(table: str) -> bytes:
+    return QUERIES["rename_rows"].replace(b"/*table*/", table.encode())
+
+
+def _with_graph(
+    entries: Callable[[Iterable[UUID]], list[OutboxEntry]],
+) -> Callable[[Iterable[UUID]], list[OutboxEntry]]:
+    return lambda ids: [*entries(ids := list(ids)), *outbox_entries("graph", ids)]
+
+
+_NOTES = RenamedPart("notes", QUERIES["rename_notes"], _with_graph(note_entries))
+PARTS: Sequence[RenamedPart] = (
+    _NOTES,
+    RenamedPart(None, QUERIES["rename_deleted_notes"]),
+    RenamedPart("messages", QUERIES["rename_messages"], _with_graph(lambda ids: outbox_entries("messages", ids))),
+    RenamedPart("documents", QUERIES["rename_documents"], _with_graph(lambda ids: outbox_entries("documents", ids))),
+    RenamedPart("procedures", QUERIES["rename_procedures"]),
+    RenamedPart("entities", QUERIES["rename_entities"], lambda ids: outbox_entries("graph", ids)),
+    RenamedPart("sessions", _rows_of("sessions")),
+    RenamedPart("profiles", _rows_of("profiles")),
+    RenamedPart(None, _rows_of("profile_versions")),
+    RenamedPart(None, _rows_of("agent_turns")),
+    RenamedPart("in_trash", _rows_of("trash")),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class RenamedPage:
+    """A page that was renamed.
+
+    Args:
+        number: Of rows that count.
+        namespaces: In which they lie now.
+    """
+
+    number: int
+    namespaces: frozenset[str]
+    entries: Sequence[OutboxEntry]
+
+
+async def find_rival(connection: Connection, ids: Ids, operation: UUID) -> UUID | None:
+    """Return another operation that is not over and reaches one of the workspaces; renamings are ordered one by one."""
+    await connection.execute(QUERIES["lock_renamings"], ids)
+    cursor = await connection.execute(QUERIES["find_renaming_rivals"], {**ids, "operation": operation})
+    row = await cursor.fetchone()
+    return None if row is None else UUID(str(row["id"]))
+
+
+async def is_halted(connection: Connection, ids: Ids) -> bool:
+    """Report whether a renaming between the two, either way, was given up halfway."""
+    return (await (await connection.execute(QUERIES["find_halted_renaming"], ids)).fetchone()) is not None
+
+
+async def is_taken(connection: Connection, ids: Ids) -> bool:
+    """Report whether there is something in a session, a namespace or a workspace."""
+    name = "is_place_taken" if ids.get("session_id") is None else "is_session_taken"
+    row = await (await connection.execute(QUERIES[name], ids)).fetchone()
+    return bool(row and row["is_taken"])
+
+
+async def has_archived_notes(connection: Connection, ids: Ids) -> bool:
+    """Report whether notes of a namespace or a workspace lie in the archive, whose files say where."""
+    row = await (await connection.execute(QUERIES["has_archived_notes"], ids)).fetchone()
+    return bool(row and row["has_some"])
+
+
+async def count_besides(pool: Pool, ids: Ids) -> Mapping[str, int]:
+    """Count everything beside the memories that a renaming of a namespace or a workspace touches."""
+    async with connect(pool) as connection:
+        cursor = await connection.execute(QUERIES["count_besides"], {**ids, "most": MOST_COUNTED})
+        return dict(await cursor.fetchone() or {})
+
+
+async def close_places(connection: Connection, ids: Ids, renaming: UUID) -> None:
+    """Have writes in both places wait from the commit on, for as long as the renaming is open."""
+    places = sorted([(ids["workspace"], ids["namespace"]), (ids["to_workspace"], ids["to_namespace"])], key=str)
+    for workspace, namespace in places:
+        place = {"tenant": ids["tenant"], "workspace": workspace, "namespace": namespace, "renaming": renaming}
+        await connection.execute(QUERIES["close_place"], place)
+
+
+async def open_places(connection: Connection, ids: Ids, renaming: UUID) -> None:
+    """Let writes through again."""
+    await connection.execute(QUERIES["open_places"], {**ids, "renaming": renaming})
+
+
+async def lock_notes(connection: Connection, ids: Ids, limit: int) -> list[UUID]:
+    """Lock a page of live notes until the transaction ends; return their ids."""
+    cursor = await connection.execute(QUERIES["lock_notes_to_rename"], {**ids, "limit": limit})
+    return [row["id"] async for row in cursor]
+
+
+async def rename_page(connection: Connection, part: RenamedPart, ids: Ids, limit: int) -> RenamedPage | None:
+    """Rename a page of a scope's rows; ``None`` if there is none left."""
+    cursor = await connection.execute(part.statement, {**ids, "limit": limit})
+    rows = await cursor.fetchall()
+    if not rows:
+        return None
+    entries = [] if part.entries is None else part.entries(sorted(row["id"] for row in rows))
+    number = sum(row["is_counted"] for row in rows)
+    return RenamedPage(number, frozenset(row["namespace"] for row in rows), entries)
+
+
+async def rename_settings(connection: Connection, ids: Ids) -> tuple[Mapping[str, int], set[str]]:
+    """Rename a place in settings, shares and keys; return counts, and the workspaces that read by the shares."""
+    counts: dict[str, int] = {}
+    if ids["namespace"] is None:
+        await connection.execute(QUERIES["rename_profiles_of_agents"], ids)
+        await connection.execute(QUERIES["rename_settings"], ids)
+        counts["webhooks"] = (await connection.execute(QUERIES["rename_webhooks"], ids)).rowcount
+    shares: list[DictRow] = await (await connection.execute(QUERIES["rename_shares"], ids)).fetchall()
+    counts["shares"] = sum(row["is_counted"] for row in shares)
+    counts["keys"] = (await connection.execute(QUERIES["rename_bounds_of_keys"], ids)).rowcount
+    return counts, {row["to_workspace"] for row in shares}
+
+
+async def rename_session(connection: Connection, ids: Ids) -> tuple[Sequence[UUID], Sequence[UUID], int]:
+    """Rename a session in all its rows; return ids of messages and of notes, and how many of these are live."""
+    await connection.execute(QUERIES["rename_session_row"], ids)
+    messages = await (await connection.execute(QUERIES["rename_session_of_messages"], ids)).fetchall()
+    notes = await (await connection.execute(QUERIES["rename_session_of_notes"], ids)).fetchall()
+    await connection.execute(QUERIES["rename_session_of_turns"], ids)
+    for row in await (await connection.execute(QUERIES["find_session_in_trash"], ids)).fetchall():
+        rows = {table: [_in_session(one, ids) for one in found] for table, found in row["rows"].items()}
+        await connection.execute(QUERIES["put_rows_in_trash"], {**ids, "id": row["id"], "rows": Json(rows)})
+    live = sum(row["is_counted"] for row in notes)
+    return [row["id"] for row in messages], [row["id"] for row in notes], live
+
+
+def _in_session(row: Mapping[str, Any], ids: Ids) -> Mapping[str, Any]:
+    return {**row, "session_id": ids["to_session"]} if row.get("session_id") == ids["session_id"] else row

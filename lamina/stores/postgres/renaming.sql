@@ -1,0 +1,314 @@
+-- name: find_renaming_rivals
+-- Operations that are not over and reach one of the workspaces.
+SELECT id FROM operations
+WHERE tenant = %(tenant)s AND state = 'running' AND id <> %(operation)s
+  AND (workspace IS NULL OR workspace IN (%(workspace)s, %(to_workspace)s)
+       OR request ->> 'to_workspace' IN (%(workspace)s, %(to_workspace)s))
+ORDER BY id
+LIMIT 1
+
+-- name: lock_renamings
+-- Of a tenant, until the transaction ends: of two that are ordered at a time, the second sees the first.
+SELECT pg_advisory_xact_lock(hashtextextended(%(tenant)s, 3))
+
+-- name: find_halted_renaming
+-- One between the same places, either way, that was given up halfway: it may be ordered again, or back.
+SELECT id FROM operations
+WHERE tenant = %(tenant)s AND kind = 'rename_scope' AND state = 'failed' AND session_id IS NULL
+  AND ((workspace, coalesce(namespace, ''), request ->> 'to_workspace', coalesce(request ->> 'to_namespace', ''))
+       IN ((%(workspace)s, coalesce(%(namespace)s::text, ''), %(to_workspace)s, coalesce(%(to_namespace)s::text, '')),
+           (%(to_workspace)s, coalesce(%(to_namespace)s::text, ''), %(workspace)s, coalesce(%(namespace)s::text, ''))))
+LIMIT 1
+
+-- name: is_place_taken
+-- Whether something lies in a namespace, or anywhere in a workspace, that a renaming would bring together with its own.
+SELECT EXISTS (SELECT FROM notes WHERE tenant = %(tenant)s AND workspace = %(workspace)s
+                 AND (%(namespace)s::text IS NULL OR namespace = %(namespace)s) AND deleted_at IS NULL)
+    OR EXISTS (SELECT FROM messages WHERE tenant = %(tenant)s AND workspace = %(workspace)s
+                 AND (%(namespace)s::text IS NULL OR namespace = %(namespace)s))
+    OR EXISTS (SELECT FROM sessions WHERE tenant = %(tenant)s AND workspace = %(workspace)s
+                 AND (%(namespace)s::text IS NULL OR namespace = %(namespace)s))
+    OR EXISTS (SELECT FROM documents WHERE tenant = %(tenant)s AND workspace = %(workspace)s
+                 AND (%(namespace)s::text IS NULL OR namespace = %(namespace)s))
+    OR EXISTS (SELECT FROM procedures WHERE tenant = %(tenant)s AND workspace = %(workspace)s
+                 AND (%(namespace)s::text IS NULL OR namespace = %(namespace)s) AND deleted_at IS NULL)
+    OR EXISTS (SELECT FROM entities WHERE tenant = %(tenant)s AND workspace = %(workspace)s
+                 AND (%(namespace)s::text IS NULL OR namespace = %(namespace)s))
+    OR EXISTS (SELECT FROM profiles WHERE tenant = %(tenant)s AND workspace = %(workspace)s
+                 AND (%(namespace)s::text IS NULL OR namespace = %(namespace)s))
+    OR EXISTS (SELECT FROM profile_versions WHERE tenant = %(tenant)s AND workspace = %(workspace)s
+                 AND (%(namespace)s::text IS NULL OR namespace = %(namespace)s))
+    OR EXISTS (SELECT FROM archived_notes WHERE tenant = %(tenant)s AND workspace = %(workspace)s
+                 AND (%(namespace)s::text IS NULL OR namespace = %(namespace)s))
+    OR EXISTS (SELECT FROM shares WHERE tenant = %(tenant)s AND revoked_at IS NULL
+                 AND (from_workspace = %(workspace)s AND (%(namespace)s::text IS NULL OR from_namespace = %(namespace)s)
+                      OR to_workspace = %(workspace)s AND %(namespace)s::text IS NULL))
+    OR %(namespace)s::text IS NULL
+       AND (EXISTS (SELECT FROM memory_profiles WHERE tenant = %(tenant)s AND workspace = %(workspace)s)
+            OR EXISTS (SELECT FROM workspace_settings WHERE tenant = %(tenant)s AND workspace = %(workspace)s)
+            OR EXISTS (SELECT FROM webhooks WHERE tenant = %(tenant)s AND workspace = %(workspace)s))
+    AS is_taken
+
+-- name: is_session_taken
+SELECT EXISTS (SELECT FROM sessions WHERE tenant = %(tenant)s AND workspace = %(workspace)s
+                 AND namespace = %(namespace)s AND session_id = %(session_id)s)
+    OR EXISTS (SELECT FROM messages WHERE tenant = %(tenant)s AND workspace = %(workspace)s
+                 AND namespace = %(namespace)s AND session_id = %(session_id)s)
+    OR EXISTS (SELECT FROM notes WHERE tenant = %(tenant)s AND workspace = %(workspace)s
+                 AND namespace = %(namespace)s AND session_id = %(session_id)s AND deleted_at IS NULL)
+    AS is_taken
+
+-- name: has_archived_notes
+SELECT EXISTS (
+    SELECT FROM archived_notes
+    WHERE tenant = %(tenant)s AND workspace = %(workspace)s
+      AND (%(namespace)s::text IS NULL OR namespace = %(namespace)s)
+) AS has_some
+
+-- name: count_besides
+-- Beside the memories: everything that a renaming of a namespace or a workspace touches, and the keys that it leaves.
+SELECT (SELECT count(*) FROM (SELECT FROM sessions WHERE tenant = %(tenant)s AND workspace = %(workspace)s
+            AND (%(namespace)s::text IS NULL OR namespace = %(namespace)s) LIMIT %(most)s) counted) AS sessions,
+       (SELECT count(*) FROM (SELECT FROM entities WHERE tenant = %(tenant)s AND workspace = %(workspace)s
+            AND (%(namespace)s::text IS NULL OR namespace = %(namespace)s) LIMIT %(most)s) counted) AS entities,
+       (SELECT count(*) FROM (SELECT FROM profiles WHERE tenant = %(tenant)s AND workspace = %(workspace)s
+            AND (%(namespace)s::text IS NULL OR namespace = %(namespace)s) LIMIT %(most)s) counted) AS profiles,
+       (SELECT count(*) FROM (SELECT FROM trash WHERE tenant = %(tenant)s AND workspace = %(workspace)s
+            AND (%(namespace)s::text IS NULL OR namespace = %(namespace)s) LIMIT %(most)s) counted) AS in_trash,
+       (SELECT count(*) FROM shares WHERE tenant = %(tenant)s AND revoked_at IS NULL
+            AND (from_workspace = %(workspace)s AND (%(namespace)s::text IS NULL OR from_namespace = %(namespace)s)
+                 OR to_workspace = %(workspace)s AND %(namespace)s::text IS NULL)) AS shares,
+       (SELECT count(*) FROM webhooks WHERE tenant = %(tenant)s AND workspace = %(workspace)s
+            AND %(namespace)s::text IS NULL) AS webhooks,
+       (SELECT count(*) FROM api_keys WHERE tenant = %(tenant)s AND revoked_at IS NULL
+            AND CASE WHEN %(namespace)s::text IS NULL THEN %(workspace)s = ANY(workspaces)
+                ELSE %(namespace)s = ANY(namespaces) AND workspaces = ARRAY[%(workspace)s::text] END) AS keys,
+       (SELECT count(*) FROM api_keys WHERE tenant = %(tenant)s AND revoked_at IS NULL
+            AND %(namespace)s::text IS NOT NULL AND %(namespace)s = ANY(namespaces)
+            AND (workspaces IS NULL OR workspaces @> ARRAY[%(workspace)s::text])
+            AND workspaces IS DISTINCT FROM ARRAY[%(workspace)s::text]) AS keys_left
+
+-- name: close_place
+-- Writes in a namespace, or in all of a workspace, wait from the commit on. In the order of the key.
+INSERT INTO epochs AS e (tenant, workspace, namespace, renaming)
+SELECT %(tenant)s, %(workspace)s, namespace, %(renaming)s
+FROM (SELECT coalesce(%(namespace)s::text, '') AS namespace
+      UNION
+      SELECT namespace FROM epochs
+      WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND %(namespace)s::text IS NULL) places
+ORDER BY namespace
+ON CONFLICT (tenant, workspace, namespace) DO UPDATE SET epoch = e.epoch + 1, renaming = excluded.renaming
+
+-- name: open_places
+UPDATE epochs SET renaming = NULL, epoch = epoch + 1
+WHERE tenant = %(tenant)s AND workspace IN (%(workspace)s, %(to_workspace)s) AND renaming = %(renaming)s
+
+-- name: lock_notes_to_rename
+-- A page of live ones: the index of cold notes is told where they were before they move.
+SELECT id FROM notes
+WHERE tenant = %(tenant)s AND workspace = %(workspace)s
+  AND (%(namespace)s::text IS NULL OR namespace = %(namespace)s) AND deleted_at IS NULL
+ORDER BY workspace, namespace, id
+LIMIT %(limit)s
+FOR UPDATE
+
+-- name: rename_notes
+-- With notes that were merged into them.
+WITH moved AS (
+    SELECT id FROM notes WHERE id = ANY(%(ids)s) UNION SELECT id FROM notes WHERE merged_into = ANY(%(ids)s)
+), chunks AS (
+    UPDATE note_chunks c SET workspace = %(to_workspace)s, namespace = coalesce(%(to_namespace)s, c.namespace)
+    FROM moved WHERE c.note_id = moved.id
+), links AS (
+    UPDATE memory_links l SET workspace = %(to_workspace)s, namespace = coalesce(%(to_namespace)s, l.namespace)
+    FROM moved WHERE l.from_id = moved.id
+)
+UPDATE notes n SET workspace = %(to_workspace)s, namespace = coalesce(%(to_namespace)s, n.namespace)
+FROM moved WHERE n.id = moved.id AND n.tenant = %(tenant)s
+RETURNING n.id, n.namespace, n.deleted_at IS NULL AS is_counted
+
+-- name: rename_deleted_notes
+WITH moved AS (
+    SELECT id FROM notes
+    WHERE tenant = %(tenant)s AND workspace = %(workspace)s
+      AND (%(namespace)s::text IS NULL OR namespace = %(namespace)s) AND deleted_at IS NOT NULL
+    LIMIT %(limit)s
+    FOR UPDATE
+), chunks AS (
+    UPDATE note_chunks c SET workspace = %(to_workspace)s, namespace = coalesce(%(to_namespace)s, c.namespace)
+    FROM moved WHERE c.note_id = moved.id
+), links AS (
+    UPDATE memory_links l SET workspace = %(to_workspace)s, namespace = coalesce(%(to_namespace)s, l.namespace)
+    FROM moved WHERE l.from_id = moved.id
+)
+UPDATE notes n SET workspace = %(to_workspace)s, namespace = coalesce(%(to_namespace)s, n.namespace)
+FROM moved WHERE n.id = moved.id
+RETURNING n.id, n.namespace, false AS is_counted
+
+-- name: rename_messages
+WITH moved AS (
+    SELECT id FROM messages
+    WHERE tenant = %(tenant)s AND workspace = %(workspace)s
+      AND (%(namespace)s::text IS NULL OR namespace = %(namespace)s)
+    ORDER BY workspace, namespace, id
+    LIMIT %(limit)s
+    FOR UPDATE
+), chunks AS (
+    UPDATE message_chunks c SET workspace = %(to_workspace)s, namespace = coalesce(%(to_namespace)s, c.namespace)
+    FROM moved WHERE c.message_id = moved.id
+), compacted AS (
+    UPDATE compacted_chunks c SET workspace = %(to_workspace)s, namespace = coalesce(%(to_namespace)s, c.namespace)
+    FROM moved WHERE c.message_id = moved.id
+), links AS (
+    UPDATE memory_links l SET workspace = %(to_workspace)s, namespace = coalesce(%(to_namespace)s, l.namespace)
+    FROM moved WHERE l.from_id = moved.id
+)
+UPDATE messages m SET workspace = %(to_workspace)s, namespace = coalesce(%(to_namespace)s, m.namespace)
+FROM moved WHERE m.id = moved.id
+RETURNING m.id, m.namespace, true AS is_counted
+
+-- name: rename_documents
+WITH moved AS (
+    SELECT id FROM documents
+    WHERE tenant = %(tenant)s AND workspace = %(workspace)s
+      AND (%(namespace)s::text IS NULL OR namespace = %(namespace)s)
+    ORDER BY workspace, namespace, id
+    LIMIT %(limit)s
+    FOR UPDATE
+), parts AS (
+    UPDATE passages p SET workspace = %(to_workspace)s, namespace = coalesce(%(to_namespace)s, p.namespace)
+    FROM moved WHERE p.document_id = moved.id
+    RETURNING p.id, p.namespace
+), chunks AS (
+    UPDATE passage_chunks c SET workspace = %(to_workspace)s, namespace = coalesce(%(to_namespace)s, c.namespace)
+    FROM parts WHERE c.passage_id = parts.id
+), links AS (
+    UPDATE memory_links l SET workspace = %(to_workspace)s, namespace = coalesce(%(to_namespace)s, l.namespace)
+    FROM parts WHERE l.from_id = parts.id
+), renamed AS (
+    UPDATE documents d SET workspace = %(to_workspace)s, namespace = coalesce(%(to_namespace)s, d.namespace)
+    FROM moved WHERE d.id = moved.id
+    RETURNING d.id, d.namespace
+)
+SELECT id, namespace, true AS is_counted FROM renamed UNION ALL SELECT id, namespace, false FROM parts
+
+-- name: rename_procedures
+-- Deleted ones, too.
+WITH moved AS (
+    SELECT id FROM procedures
+    WHERE tenant = %(tenant)s AND workspace = %(workspace)s
+      AND (%(namespace)s::text IS NULL OR namespace = %(namespace)s)
+    LIMIT %(limit)s
+    FOR UPDATE
+), vectors AS (
+    UPDATE procedure_embeddings e SET workspace = %(to_workspace)s, namespace = coalesce(%(to_namespace)s, e.namespace)
+    FROM moved WHERE e.procedure_id = moved.id
+)
+UPDATE procedures p SET workspace = %(to_workspace)s, namespace = coalesce(%(to_namespace)s, p.namespace)
+FROM moved WHERE p.id = moved.id
+RETURNING p.id, p.namespace, p.deleted_at IS NULL AS is_counted
+
+-- name: rename_entities
+-- With their names, and the facts of which they are the subjects.
+WITH moved AS (
+    SELECT id FROM entities
+    WHERE tenant = %(tenant)s AND workspace = %(workspace)s
+      AND (%(namespace)s::text IS NULL OR namespace = %(namespace)s)
+    ORDER BY workspace, namespace, sha256_of(key)
+    LIMIT %(limit)s
+    FOR UPDATE
+), names AS (
+    UPDATE entity_names n SET workspace = %(to_workspace)s, namespace = coalesce(%(to_namespace)s, n.namespace)
+    FROM moved WHERE n.entity_id = moved.id
+), vectors AS (
+    UPDATE entity_embeddings e SET workspace = %(to_workspace)s, namespace = coalesce(%(to_namespace)s, e.namespace)
+    FROM moved WHERE e.entity_id = moved.id
+), links AS (
+    UPDATE memory_links l SET workspace = %(to_workspace)s, namespace = coalesce(%(to_namespace)s, l.namespace)
+    FROM moved WHERE l.from_id = moved.id
+), facts AS (
+    UPDATE edges e SET workspace = %(to_workspace)s, namespace = coalesce(%(to_namespace)s, e.namespace)
+    FROM moved WHERE e.from_id = moved.id
+)
+UPDATE entities e SET workspace = %(to_workspace)s, namespace = coalesce(%(to_namespace)s, e.namespace)
+FROM moved WHERE e.id = moved.id
+RETURNING e.id, e.namespace, true AS is_counted
+
+-- name: rename_rows
+-- A page of a table whose rows are nothing that an index or the graph holds.
+UPDATE /*table*/ r SET workspace = %(to_workspace)s, namespace = coalesce(%(to_namespace)s, r.namespace)
+WHERE r.ctid = ANY(ARRAY(
+    SELECT ctid FROM /*table*/
+    WHERE tenant = %(tenant)s AND workspace = %(workspace)s
+      AND (%(namespace)s::text IS NULL OR namespace = %(namespace)s)
+    LIMIT %(limit)s
+    FOR UPDATE))
+RETURNING NULL::uuid AS id, r.namespace, true AS is_counted
+
+-- name: rename_profiles_of_agents
+UPDATE memory_profiles SET workspace = %(to_workspace)s WHERE tenant = %(tenant)s AND workspace = %(workspace)s
+
+-- name: rename_settings
+UPDATE workspace_settings SET workspace = %(to_workspace)s WHERE tenant = %(tenant)s AND workspace = %(workspace)s
+
+-- name: rename_webhooks
+UPDATE webhooks SET workspace = %(to_workspace)s WHERE tenant = %(tenant)s AND workspace = %(workspace)s
+
+-- name: rename_shares
+-- Revoked ones, too; the workspaces that read by them are returned.
+UPDATE shares
+SET from_workspace = CASE WHEN from_workspace = %(workspace)s THEN %(to_workspace)s ELSE from_workspace END,
+    from_namespace = CASE WHEN from_workspace = %(workspace)s THEN coalesce(%(to_namespace)s, from_namespace)
+                     ELSE from_namespace END,
+    to_workspace = CASE WHEN %(namespace)s::text IS NULL AND to_workspace = %(workspace)s THEN %(to_workspace)s
+                   ELSE to_workspace END
+WHERE tenant = %(tenant)s
+  AND (from_workspace = %(workspace)s AND (%(namespace)s::text IS NULL OR from_namespace = %(namespace)s)
+       OR to_workspace = %(workspace)s AND %(namespace)s::text IS NULL)
+RETURNING to_workspace, revoked_at IS NULL AS is_counted
+
+-- name: rename_bounds_of_keys
+-- Of keys that name the workspace; or of those that name the namespace, and no workspace beside its own.
+UPDATE api_keys
+SET workspaces = CASE WHEN %(namespace)s::text IS NULL THEN array_replace(workspaces, %(workspace)s, %(to_workspace)s)
+                 ELSE workspaces END,
+    namespaces = CASE WHEN %(namespace)s::text IS NULL THEN namespaces
+                 ELSE array_replace(namespaces, %(namespace)s, %(to_namespace)s) END
+WHERE tenant = %(tenant)s
+  AND CASE WHEN %(namespace)s::text IS NULL THEN %(workspace)s = ANY(workspaces)
+      ELSE %(namespace)s = ANY(namespaces) AND workspaces = ARRAY[%(workspace)s::text] END
+
+-- name: rename_session_row
+UPDATE sessions SET session_id = %(to_session)s
+WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namespace)s AND session_id = %(session_id)s
+
+-- name: rename_session_of_messages
+WITH moved AS (
+    UPDATE messages SET session_id = %(to_session)s
+    WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namespace)s
+      AND session_id = %(session_id)s
+    RETURNING id
+), chunks AS (
+    UPDATE message_chunks c SET session_id = %(to_session)s FROM moved WHERE c.message_id = moved.id
+), compacted AS (
+    UPDATE compacted_chunks c SET session_id = %(to_session)s FROM moved WHERE c.message_id = moved.id
+)
+SELECT id FROM moved
+
+-- name: rename_session_of_notes
+UPDATE notes SET session_id = %(to_session)s
+WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namespace)s AND session_id = %(session_id)s
+RETURNING id, deleted_at IS NULL AS is_counted
+
+-- name: rename_session_of_turns
+UPDATE agent_turns SET session_id = %(to_session)s
+WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namespace)s AND session_id = %(session_id)s
+
+-- name: find_session_in_trash
+SELECT id, rows FROM trash
+WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namespace)s AND kind = 'message'
+  AND rows #>> '{messages,0,session_id}' = %(session_id)s
+FOR UPDATE
+
+-- name: put_rows_in_trash
+UPDATE trash SET rows = %(rows)s WHERE tenant = %(tenant)s AND id = %(id)s

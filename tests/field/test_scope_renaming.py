@@ -1,0 +1,436 @@
+"""A session, a namespace, a workspace gets another name, and everything that knew it by the old one follows."""
+
+import asyncio
+from typing import Any
+from uuid import uuid4
+
+import httpx
+import psycopg
+import pytest
+
+from lamina.core.operations import Operation
+from lamina.core.principals import Bounds, KeyRole, new_principal
+from lamina.core.scope import Scope
+from lamina.errors import Unavailable
+from lamina.maintenance import scope_renaming
+from lamina.stores.postgres.connection import Connection, in_transaction
+from lamina.stores.postgres.epochs import bump_epoch
+from lamina.stores.postgres.keys import store_key
+from lamina.wiring.operations import build_operations
+from lamina.wiring.stores import utc_now
+from tests.support.application import Application
+
+PATIENCE_S = 120.0
+RENAMED = {
+    *("agent_turns", "api_keys", "compacted_chunks", "documents", "edges", "entities", "entity_embeddings"),
+    *("entity_names", "memory_links", "memory_profiles", "message_chunks", "messages", "note_chunks", "notes"),
+    *("passage_chunks", "passages", "procedure_embeddings", "procedures", "profile_versions", "profiles", "sessions"),
+    *("shares", "trash", "webhooks", "workspace_settings"),
+}
+# What happened, and what no longer holds; and the archive, since no scope with archived notes is renamed.
+LEFT = {
+    *("archive_folders", "archived_notes", "epochs", "events", "job_runs", "operations", "outbox"),
+    *("provider_cache_metrics", "response_agents", "responses"),
+}
+EVERYTHING = [
+    "agent_turns",
+    *("documents", "edges", "entities", "entity_names", "memory_links", "message_chunks", "messages", "note_chunks"),
+    *("notes", "passage_chunks", "passages", "procedures", "profile_versions", "profiles", "sessions", "trash"),
+]
+
+
+async def sent(client: httpx.AsyncClient, method: str, path: str, **options: Any) -> Any:
+    answer = await client.request(method, path, **options)
+    assert answer.is_success, answer.text
+    return answer.json() if answer.content else None
+
+
+async def ended(client: httpx.AsyncClient, operation: dict[str, Any]) -> dict[str, Any]:
+    async with asyncio.timeout(PATIENCE_S):
+        while operation["state"] != "complete":
+            await asyncio.sleep(0.05)
+            operation = await sent(client, "GET", f"/v1/operations/{operation['id']}")
+    return operation
+
+
+async def renamed(client: httpx.AsyncClient, **ids: str) -> dict[str, Any]:
+    return await ended(client, (await sent(client, "POST", "/v1/scopes/rename", json=ids))["operation"])
+
+
+async def foreseen(client: httpx.AsyncClient, **ids: Any) -> dict[str, int]:
+    answer = await sent(client, "POST", "/v1/scopes/rename", json={**ids, "dry_run": True})
+    assert answer["operation"] is None
+    return {name: count for name, count in answer["counts"].items() if count}
+
+
+async def fill(client: httpx.AsyncClient, **scope: str) -> dict[str, str]:
+    """Put one of everything into a place; return ids by kind."""
+    said = [{"role": "user", "content": "Mira Koskinen moors the boat Orion"}, {"role": "assistant", "content": "Aye."}]
+    turn = {**scope, "session": "s 1", "messages": said, "agent": "guide"}
+    messages = (await sent(client, "POST", "/v1/turns", json={**turn, "outcome": {"succeeded": True}}))["messages"]
+    note = {**scope, "content": "The boat Orion has a red keel", "session": "s 1"}
+    ids = {"message": messages[0]["id"], "note": (await sent(client, "POST", "/v1/notes", json=note))["id"]}
+    gone = (await sent(client, "POST", "/v1/notes", json={**scope, "content": "The boat Orion was sold"}))["id"]
+    document = {**scope, "content": "The manual of the boat Orion: caulk the planks", "key": "manual"}
+    ids["document"] = (await sent(client, "POST", "/v1/documents", json=document))["id"]
+    other = (await sent(client, "POST", "/v1/documents", json={**scope, "content": "An old list of the boat Orion"}))[
+        "id"
+    ]
+    procedure = {**scope, "trigger": "the boat Orion leaks", "action": "caulk it"}
+    ids["procedure"] = (await sent(client, "POST", "/v1/procedures", json=procedure))["id"]
+    fact = {"subject": "Mira Koskinen", "type": "owns", "object": "Orion"}
+    await sent(client, "POST", "/v1/graph/edges", json={**scope, "edges": [fact]})
+    await sent(client, "PATCH", "/v1/profile", json={**scope, "user": "ann", "patch": {"likes": "boats"}})
+    await sent(client, "DELETE", f"/v1/notes/{gone}")
+    await sent(client, "DELETE", f"/v1/documents/{other}")
+    return {**ids, "gone note": gone, "gone document": other}
+
+
+async def found(client: httpx.AsyncClient, **scope: str) -> set[str]:
+    query = {"query": "the boat Orion", "cache": False, "limit": 50, "user": "ann", **scope}
+    return {hit["id"] for hit in (await sent(client, "POST", "/v1/search", json=query))["results"]}
+
+
+def rows_in(app: Application, *place: str) -> dict[str, int]:
+    """Count the rows of a workspace, or of a namespace of one, by table."""
+    where = "tenant = %s AND workspace = %s" + (" AND namespace = %s" if len(place) > 1 else "")
+    with psycopg.connect(app.url) as connection:
+        statements = {table: f"SELECT count(*) FROM {table} WHERE {where}" for table in EVERYTHING}  # noqa: S608
+        counted = {
+            table: connection.execute(statement, [app.tenant, *place]).fetchone()
+            for table, statement in statements.items()
+        }
+    return {table: row[0] for table, row in counted.items() if row is not None}
+
+
+async def drift(app: Application) -> dict[str, Any]:
+    await app.indexed()
+    drifts = {name: await audit(app.tenant) for name, audit in app.services.audits.items()}
+    return {name: one.ids() for name, one in drifts.items() if one.ids()}
+
+
+def test_every_table_with_a_place_is_renamed_or_left_on_purpose(database: str) -> None:
+    columns = ["workspace", "from_workspace", "workspaces"]
+    query = (
+        "SELECT DISTINCT attrelid::regclass::text FROM pg_attribute a JOIN pg_class c ON c.oid = attrelid"
+        " WHERE attname = ANY(%s) AND relkind = 'r' AND relnamespace = 'public'::regnamespace"
+    )
+    with psycopg.connect(database) as connection:
+        tables = {str(row[0]) for row in connection.execute(query, [columns])}
+
+    assert tables == RENAMED | LEFT
+
+
+@pytest.mark.parametrize(
+    ("renaming", "old", "new"),
+    [
+        ({"workspace": "Øst 東", "to_workspace": "Vest 西"}, ("Øst 東", "north"), ("Vest 西", "north")),
+        (
+            {"workspace": "Øst 東", "namespace": "north", "to_namespace": "south"},
+            ("Øst 東", "north"),
+            ("Øst 東", "south"),
+        ),
+    ],
+    ids=["workspace", "namespace"],
+)
+async def test_a_place_is_found_whole_under_its_new_name_alone_and_back(
+    unshared: Application,
+    monkeypatch: pytest.MonkeyPatch,
+    renaming: dict[str, str],
+    old: tuple[str, str],
+    new: tuple[str, str],
+) -> None:
+    monkeypatch.setattr(scope_renaming, "PAGE", 2)
+    admin = unshared.client(unshared.new_key(unshared.tenant, KeyRole.ADMIN))
+    here, there = ({"workspace": place[0], "namespace": place[1]} for place in (old, new))
+    ids = await fill(admin, **here)
+    await fill(admin, workspace="other", namespace="north")
+    with psycopg.connect(unshared.url) as connection:
+        connection.execute("UPDATE notes SET temperature = 'cold' WHERE id = %s", [ids["note"]])
+        connection.execute("UPDATE note_chunks SET tsv = NULL WHERE note_id = %s", [ids["note"]])
+        outbox = "INSERT INTO outbox (projection, memory_id, tenant, workspace, namespace) "
+        rows = "SELECT p, id, tenant, workspace, namespace FROM notes, unnest('{notes,cold}'::text[]) p WHERE id = %s"
+        connection.execute(outbox + rows, [ids["note"]])
+    await unshared.indexed()
+    before, seen, others = rows_in(unshared, *old), await found(admin, **here), rows_in(unshared, "other")
+    preview = await foreseen(admin, **renaming)
+
+    operation = await renamed(admin, **renaming)
+    await unshared.indexed()
+
+    assert all(before.values()), before
+    assert {ids["note"], ids["message"]} < seen
+    kinds = ("notes", "messages", "documents", "procedures", "entities", "sessions", "profiles", "in_trash")
+    assert {name: operation["counts"][name] for name in kinds} == {name: preview[name] for name in kinds}
+    assert (rows_in(unshared, *old), rows_in(unshared, *new)) == (dict.fromkeys(before, 0), before)
+    assert (await found(admin, **here), await found(admin, **there)) == (set(), seen)
+    assert await drift(unshared) == {}
+    assert rows_in(unshared, "other") == others
+    profile = await sent(admin, "GET", "/v1/profile", params={**there, "user": "ann"})
+    assert profile["document"] == {"likes": "boats"}
+    entities = await sent(admin, "GET", "/v1/graph/neighbours", params={**there, "name": "Mira Koskinen"})
+    assert "Orion" in str(entities["neighbours"])
+    events = (await sent(admin, "GET", "/v1/events", params={"limit": 1000}))["events"]
+    told = [event["facts"] for event in events if event["kind"] == "scope.renamed"]
+    assert [facts.get("to_workspace") or facts.get("from_workspace") for facts in told] == [new[0], old[0]]
+
+    for name in ("gone note", "gone document"):
+        await sent(admin, "POST", f"/v1/trash/{ids[name]}/restore")
+    await unshared.indexed()
+    assert rows_in(unshared, *old) == dict.fromkeys(before, 0)
+
+    await ended(admin, await sent(admin, "POST", f"/v1/operations/{operation['id']}/undo"))
+    await unshared.indexed()
+
+    assert sum(rows_in(unshared, *new).values()) == 0
+    assert seen <= await found(admin, **here)
+    assert await drift(unshared) == {}
+
+
+async def test_a_session_is_renamed_with_its_messages_notes_and_trash(unshared: Application) -> None:
+    admin = unshared.client(unshared.new_key(unshared.tenant, KeyRole.ADMIN))
+    ids = await fill(admin)
+    await sent(admin, "DELETE", f"/v1/messages/{ids['message']}")
+    call = {"workspace": "default", "namespace": "default", "session": "s 1", "to_session": "Tide 潮"}
+
+    preview = await foreseen(admin, **call)
+    operation = await renamed(admin, **call)
+    await sent(admin, "POST", f"/v1/trash/{ids['message']}/restore")
+
+    assert preview == operation["counts"] == {"messages": 1, "notes": 1}
+    told = (await sent(admin, "GET", "/v1/sessions/Tide 潮/messages"))["messages"]
+    assert [message["position"] for message in told] == [1, 2]
+    assert (await sent(admin, "GET", "/v1/sessions/s 1/messages"))["messages"] == []
+    assert (await sent(admin, "GET", f"/v1/notes/{ids['note']}"))["session"] == "Tide 潮"
+    assert {one["session"] for one in (await sent(admin, "GET", "/v1/sessions"))["sessions"]} == {"Tide 潮"}
+    narrowed = {"query": "boat Orion", "filters": {"session": "Tide 潮"}, "cache": False}
+    hits = (await sent(admin, "POST", "/v1/search", json=narrowed))["results"]
+    assert ids["note"] in {hit["id"] for hit in hits}
+    assert await drift(unshared) == {}
+
+    await ended(admin, await sent(admin, "POST", f"/v1/operations/{operation['id']}/undo"))
+    assert len((await sent(admin, "GET", "/v1/sessions/s 1/messages"))["messages"]) == 2
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        {"workspace": "a", "to_workspace": "b"},
+        {"workspace": "a", "namespace": "default", "to_namespace": "other"},
+        {"workspace": "a", "namespace": "default", "session": "s", "to_session": "t"},
+    ],
+    ids=["workspace", "namespace", "session"],
+)
+async def test_nothing_is_renamed_onto_what_is_there(application: Application, call: dict[str, str]) -> None:
+    admin = application.client(application.new_key(application.tenant, KeyRole.ADMIN))
+    for workspace, namespace, session in (
+        ("a", "default", "s"),
+        ("a", "default", "t"),
+        ("a", "other", "s"),
+        ("b", "x", "s"),
+    ):
+        turn = {"workspace": workspace, "namespace": namespace, "session": session, "messages": [{"content": "Ahoy"}]}
+        await sent(admin, "POST", "/v1/turns", json=turn)
+
+    answers = [await admin.post("/v1/scopes/rename", json={**call, "dry_run": dry}) for dry in (True, False)]
+    missing = {name: f"no such {id_}" if name == list(call)[-2] else id_ for name, id_ in call.items()}
+    nothing = await admin.post("/v1/scopes/rename", json=missing)
+
+    assert [answer.status_code for answer in answers] == [409, 409]
+    assert nothing.status_code == 404
+    assert (await sent(admin, "GET", "/v1/operations", params={"workspace": "a"}))["operations"] == []
+    assert rows_in(application, "a")["messages"] == 3
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"workspace": "a"},
+        {"workspace": "a", "to_workspace": "a"},
+        {"workspace": "a", "namespace": "n", "to_workspace": "b"},
+        {"workspace": "a", "to_namespace": "b"},
+        {"workspace": "a", "to_workspace": "b", "to_namespace": "c"},
+        {"to_workspace": "b"},
+        {"workspace": "a", "to_workspace": "\u0000"},
+    ],
+)
+async def test_a_renaming_that_says_too_little_or_too_much_is_refused(
+    application: Application, body: dict[str, str]
+) -> None:
+    admin = application.client(application.new_key(application.tenant, KeyRole.ADMIN))
+
+    assert (await admin.post("/v1/scopes/rename", json=body)).status_code == 422
+
+
+async def test_keys_shares_settings_and_webhooks_follow_and_keys_that_reach_further_are_told(
+    application: Application,
+) -> None:
+    admin = application.client(application.new_key(application.tenant, KeyRole.ADMIN))
+    for workspace in ("own", "reader"):
+        await sent(admin, "POST", "/v1/notes", json={"workspace": workspace, "content": f"A buoy of {workspace}"})
+    await sent(admin, "PUT", "/v1/workspaces/own/settings", json={"limit": 3})
+    await sent(admin, "PUT", "/v1/memory-profile", json={"workspace": "own", "agent": "guide", "tiers": ["notes"]})
+    share = {"workspace": "own", "to_workspace": "reader", "segment": "notes"}
+    await sent(admin, "POST", "/v1/shares", json=share)
+
+    def bound(**bounds: list[str]) -> httpx.AsyncClient:
+        limits = Bounds.from_lists(bounds)
+        principal = new_principal(application.tenant, KeyRole.WRITER, utc_now(), bounds=limits)
+        return application.client(store_key(application.url, principal, str(bounds)))
+
+    own, apart = bound(workspaces=["own"], namespaces=["default"]), bound(namespaces=["default"])
+    preview = await foreseen(admin, workspace="own", namespace="default", to_namespace="main")
+
+    first = await renamed(admin, workspace="own", namespace="default", to_namespace="main")
+    second = await renamed(admin, workspace="own", to_workspace="new")
+
+    assert (preview["keys"], preview["keys_left"], preview["shares"]) == (1, 1, 1)
+    assert (first["counts"]["keys"], first["counts"]["shares"]) == (1, 1)
+    assert (second["counts"]["keys"], second["counts"]["shares"]) == (1, 1)
+    place = {"workspace": "new", "namespace": "main"}
+    assert len((await sent(own, "GET", "/v1/notes", params=place))["notes"]) == 1
+    assert (await own.get("/v1/notes", params={"workspace": "own", "namespace": "default"})).status_code == 403
+    assert (await apart.get("/v1/notes", params=place)).status_code == 403
+    assert (await sent(admin, "GET", "/v1/workspaces/new/settings"))["limit"] == 3
+    shown = await sent(admin, "GET", "/v1/memory-profile", params={"workspace": "new", "agent": "guide"})
+    assert shown["tiers"] == ["notes"]
+    query = {"workspace": "reader", "query": "buoy", "cache": False}
+    hits = (await sent(admin, "POST", "/v1/search", json=query))["results"]
+    assert {hit["content"] for hit in hits} == {"A buoy of own", "A buoy of reader"}
+
+
+async def test_only_an_admin_renames_and_a_bound_one_to_a_name_within_its_bounds(application: Application) -> None:
+    await sent(application.client(), "POST", "/v1/notes", json={"workspace": "own", "content": "A buoy"})
+    bounds = Bounds.from_lists({"workspaces": ["own", "free"]})
+    principal = new_principal(application.tenant, KeyRole.ADMIN, utc_now(), bounds=bounds)
+    bound = application.client(store_key(application.url, principal, "bound"))
+
+    async def status(client: httpx.AsyncClient, name: str) -> int:
+        call = {"workspace": "own", "to_workspace": name}
+        return (await client.post("/v1/scopes/rename", json=call)).status_code
+
+    assert await status(application.client(), "free") == 403
+    assert await status(bound, "foreign") == 403
+    assert await status(bound, "free") == 200
+
+
+async def test_an_interrupted_renaming_holds_writes_up_and_goes_on_where_it_was(
+    application: Application, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(scope_renaming, "PAGE", 10)
+    admin = application.client(application.new_key(application.tenant, KeyRole.ADMIN))
+    notes = [{"content": f"Buoy {uuid4().hex}"} for _ in range(25)]
+    await sent(admin, "POST", "/v1/notes/batch", json={"workspace": "old", "notes": notes})
+    renaming = application.services.scope_renaming
+    step, steps = renaming.step, []
+
+    async def failing(operation: Operation) -> None:
+        steps.append(operation)
+        if len(steps) == 2:
+            raise Unavailable("postgres", "gone away")
+        await step(operation)
+
+    monkeypatch.setattr(renaming, "step", failing)
+    body = {"workspace": "old", "to_workspace": "new"}
+    begun = (await sent(admin, "POST", "/v1/scopes/rename", json=body))["operation"]
+    halfway = (rows_in(application, "old")["notes"], rows_in(application, "new")["notes"])
+    refused = [await admin.post("/v1/notes", json={"workspace": name, "content": "Late"}) for name in ("old", "new")]
+    unheard = await admin.post("/v1/notes", json={"workspace": "old", "namespace": "unheard", "content": "Late"})
+    rival = await admin.post("/v1/scopes/rename", json={"workspace": "new", "to_workspace": "third"})
+    other = build_operations(application.pool, application.services.bulk, application.services.scope_deletion, renaming)
+    await asyncio.gather(*(replica.work() for replica in (other, application.services.operations, other)))
+    operation = await ended(admin, begun)
+
+    assert (begun["state"], halfway) == ("running", (15, 10))
+    assert [answer.status_code for answer in (*refused, unheard)] == [503, 503, 503]
+    assert rival.status_code == 409
+    assert operation["counts"] == {"notes": 25}
+    assert (rows_in(application, "old")["notes"], rows_in(application, "new")["notes"]) == (0, 25)
+    assert [
+        await sent(admin, "POST", "/v1/notes", json={"workspace": name, "content": "Late"}) for name in ("old", "new")
+    ]
+
+
+async def test_a_write_that_began_before_the_renaming_is_renamed_with_the_rest(
+    application: Application, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    admin = application.client(application.new_key(application.tenant, KeyRole.ADMIN))
+    await sent(admin, "POST", "/v1/notes", json={"workspace": "old", "content": "Early"})
+    body = {"workspace": "old", "to_workspace": "new"}
+    begun, waiting = asyncio.Event(), asyncio.Event()
+
+    async def write(connection: Connection) -> None:
+        row = (
+            "INSERT INTO notes (id, tenant, workspace, namespace, category, content, content_hash, importance,"
+            " confidence, source, event_at) SELECT gen_random_uuid(), tenant, workspace, namespace, category, 'Late',"
+            " '', importance, confidence, source, event_at FROM notes WHERE tenant = %s AND content = 'Early'"
+        )
+        await connection.execute(row.encode(), [application.tenant])
+        await bump_epoch(connection, Scope(application.tenant, "old"))
+        begun.set()
+        await waiting.wait()
+
+    writing = asyncio.create_task(in_transaction(application.pool, write))
+    await begun.wait()
+    renaming = asyncio.create_task(renamed(admin, **body))
+    with psycopg.connect(application.url, autocommit=True) as watcher:
+        stuck = "SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%INSERT INTO epochs%'"
+        async with asyncio.timeout(PATIENCE_S):
+            while not watcher.execute(stuck).fetchall():
+                assert not renaming.done()
+                await asyncio.sleep(0.02)
+    waiting.set()
+    await writing
+
+    assert (await renaming)["counts"] == {"notes": 2}
+    assert rows_in(application, "old")["notes"] == 0
+
+
+async def test_a_renaming_that_was_given_up_halfway_goes_on_or_back_when_it_is_ordered_again(
+    application: Application, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(scope_renaming, "PAGE", 10)
+    admin = application.client(application.new_key(application.tenant, KeyRole.ADMIN))
+    notes = [{"content": f"Buoy {uuid4().hex}"} for _ in range(25)]
+    await sent(admin, "POST", "/v1/notes/batch", json={"workspace": "old", "notes": notes})
+    renaming = application.services.scope_renaming
+    step, steps = renaming.step, []
+
+    async def failing(operation: Operation) -> None:
+        steps.append(operation)
+        if len(steps) > 1:
+            raise Unavailable("postgres", "gone away")
+        await step(operation)
+
+    monkeypatch.setattr(renaming, "step", failing)
+    body = {"workspace": "old", "to_workspace": "new"}
+    begun = (await sent(admin, "POST", "/v1/scopes/rename", json=body))["operation"]
+    with psycopg.connect(application.url) as connection:
+        connection.execute("UPDATE operations SET failures = 100, retry_at = NULL WHERE id = %s", [begun["id"]])
+    await application.services.operations.work()
+    given_up = await sent(admin, "GET", f"/v1/operations/{begun['id']}")
+    monkeypatch.setattr(renaming, "step", step)
+    written = await sent(admin, "POST", "/v1/notes", json={"workspace": "old", "content": "Late"})
+
+    back = await renamed(admin, workspace="new", to_workspace="old")
+
+    assert given_up["state"] == "failed"
+    assert written["id"]
+    assert back["counts"] == {"notes": 10}
+    assert rows_in(application, "old")["notes"] == 26
+
+
+async def test_a_place_with_archived_notes_keeps_its_name(application: Application) -> None:
+    admin = application.client(application.new_key(application.tenant, KeyRole.ADMIN))
+    await sent(admin, "POST", "/v1/notes", json={"workspace": "old", "content": "A buoy"})
+    with psycopg.connect(application.url) as connection:
+        archived = (
+            "INSERT INTO archived_notes (id, tenant, workspace, namespace, content_hash, file, archived_at)"
+            " VALUES (gen_random_uuid(), %s, 'old', 'default', '', 'folder/no_file', now())"
+        )
+        connection.execute(archived, [application.tenant])
+
+    answer = await admin.post("/v1/scopes/rename", json={"workspace": "old", "to_workspace": "new"})
+
+    assert answer.status_code == 409
+    assert "archived" in answer.json()["detail"]
