@@ -14,7 +14,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from lamina import __version__, sample
-from lamina.cli import caches, config, connect, folders, jobs, keys, mcp, projections, quotas, receipts
+from lamina.cli import caches, config, connect, folders, jobs, keys, mcp, memories, projections, quotas, receipts
 from lamina.cli.common import (
     ConfigOption,
     DataDirOption,
@@ -39,6 +39,7 @@ from lamina.local import LocalService
 app = typer.Typer(
     name="lamina", help="Tiered memory for swarms of agents.", no_args_is_help=True, pretty_exceptions_enable=False
 )
+app.add_typer(memories.app, name="memories")
 app.add_typer(keys.app, name="keys")
 app.add_typer(quotas.app, name="quotas")
 app.add_typer(caches.app, name="caches")

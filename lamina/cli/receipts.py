@@ -15,6 +15,7 @@ from lamina.cli.console import console, errors
 from lamina.core.erasures import hash_user
 from lamina.core.operations import RECEIPT_FORMAT
 from lamina.errors import InvalidInput, NotFound
+from lamina.text.visible import show_controls
 
 app = typer.Typer(help="Receipts of erasures and deletions: fetch, check.", no_args_is_help=True)
 FAULTY = 1
@@ -51,7 +52,7 @@ def show_keys(
     """Print the public keys that check receipts, in PEM."""
     with client_of(config, data_dir, url, key) as client:
         for found in client.receipt_keys()["keys"]:
-            print(found["pem"], end="")  # noqa: T201 - not wrapped, not coloured
+            print(show_controls(found["pem"]), end="")  # noqa: T201 - not wrapped, not coloured
 
 
 @app.command("verify")

@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 from lamina.cli.commands import app as command_line
 from lamina.core.operations import Operation
 from lamina.core.principals import Bounds, KeyRole, new_principal
+from lamina.maintenance.scope_deletion import PAGE
 from lamina.stores.postgres.keys import store_key
 from lamina.stores.postgres.operations import OperationTable
 from lamina.wiring.operations import build_operations
@@ -182,7 +183,7 @@ async def test_a_replica_leaves_a_deletion_alone_at_which_another_one_works(
     application: Application, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     admin = application.client(application.new_key(application.tenant, KeyRole.ADMIN))
-    notes = [{"content": f"Buoy {uuid4().hex}"} for _ in range(120)]
+    notes = [{"content": f"Buoy {uuid4().hex}"} for _ in range(PAGE + 5)]
     await sent(admin, "POST", "/v1/notes/batch", json={"workspace": "own", "notes": notes})
     services = application.services
     other = build_operations(application.pool, services.bulk, services.scope_deletion, services.scope_renaming)
@@ -206,7 +207,7 @@ async def test_a_replica_leaves_a_deletion_alone_at_which_another_one_works(
     back = await undone(admin, operation)
 
     assert (meanwhile, claims) == (1, [False, False])
-    assert (operation["counts"], back["counts"]) == ({"notes": 120}, {"notes": 120})
+    assert (operation["counts"], back["counts"]) == ({"notes": PAGE + 5}, {"notes": PAGE + 5})
 
 
 async def test_a_complete_deletion_has_a_receipt_that_is_verified_offline(
