@@ -21,6 +21,7 @@ import yaml
 
 from deployments.environment import free_port
 from tests.support.ray_head import ray_head
+from tests.support.scratch import new_folder
 from tests.support.typescript_package import built_package
 
 ROOT = Path(__file__).parents[2]
@@ -102,9 +103,13 @@ class Installed:
 
 
 @pytest.fixture(scope="module", params=interpreters(), ids=lambda path: Path(path).name)
-def installed(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installed]:
-    folder = tmp_path_factory.mktemp("installed")
-    commands = install(request.param, folder)
+def installed(request: pytest.FixtureRequest) -> Iterator[Installed]:
+    with new_folder() as folder:
+        yield from run_installed(request.param, folder)
+
+
+def run_installed(python: str, folder: Path) -> Iterator[Installed]:
+    commands = install(python, folder)
     data, log = folder / "data", folder / "log"
     command = [str(commands / "lamina"), "up", "--port", "0", "--data-dir", str(data)]
     with (
@@ -196,7 +201,8 @@ def test_the_file_for_serve_is_deployed_on_a_ray_of_its_own_as_its_first_lines_s
 
     with tempfile.TemporaryDirectory(prefix="lm-", ignore_cleanup_errors=True) as name:
         variables = exported(installed, told, database, Path(name))
-        with ray_head(Path(name), variables, "--node-ip-address", "127.0.0.1", ray=installed.commands / "ray") as head:
+        ray, local = installed.commands / "ray", ("--node-ip-address", "127.0.0.1")
+        with ray_head(Path(name), variables, *local, ray=ray, cwd=installed.folder) as head:
             deploy = [str(installed.commands / "serve"), "deploy", str(file), "--address", head.dashboard]
             done = subprocess.run(
                 deploy, cwd=installed.folder, env=variables, capture_output=True, text=True, check=False

@@ -26,8 +26,13 @@ class RayHead:
 
 
 @contextmanager
-def ray_head(folder: Path, variables: Mapping[str, str], *options: str, ray: Path = RAY) -> Iterator[RayHead]:
-    """Run `ray start --head` with this environment, all it writes in this folder of a short name."""
+def ray_head(
+    folder: Path, variables: Mapping[str, str], *options: str, ray: Path = RAY, cwd: Path | None = None
+) -> Iterator[RayHead]:
+    """Run `ray start --head` with this environment, all it writes in this folder of a short name.
+
+    Its workers find modules in the directory where it was started, too.
+    """
     port, dashboard, *others = free_ports(4)
     ports = {"--port": port, "--dashboard-port": dashboard}
     ports |= dict(zip(("--dashboard-agent-listen-port", "--ray-client-server-port"), others, strict=True))
@@ -46,6 +51,7 @@ def ray_head(folder: Path, variables: Mapping[str, str], *options: str, ray: Pat
             stdout=file,
             stderr=file,
             env=dict(variables),
+            cwd=cwd,
             start_new_session=True,
             preexec_fn=die_with_parent(os.getpid(), signal.SIGTERM),  # noqa: PLW1509 - calls one system call
         )
