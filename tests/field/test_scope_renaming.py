@@ -25,7 +25,8 @@ RENAMED = {
     *("agent_turns", "api_keys", "compacted_chunks", "documents", "edges", "entities", "entity_embeddings"),
     *("entity_names", "memory_links", "memory_profiles", "message_chunks", "messages", "note_chunks", "notes"),
     *("passage_chunks", "passages", "procedure_embeddings", "procedures", "profile_versions", "profiles", "sessions"),
-    *("shares", "trash", "webhooks", "workspace_settings"),
+    # The last one with its session, by a foreign key.
+    *("shares", "trash", "webhooks", "workspace_settings", "response_chains"),
 }
 # What happened, and what no longer holds; and the archive, since no scope with archived notes is renamed.
 LEFT = {

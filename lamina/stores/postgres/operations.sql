@@ -62,8 +62,8 @@ SET waits_for = %(waits_for)s, failures = failures + 1,
 WHERE id = %(id)s AND state = 'running'
 
 -- name: erase_user_operations
--- Those of others that go on under conditions that name the user end without them, and can still be followed. Those over
--- a session of which nothing is left go as well: its name was the user's.
+-- Those of others that go on under conditions that name the user end without them, and can still be followed. Those that
+-- are over and were over a session of which nothing is left go as well: its name was the user's.
 WITH ended AS (
     UPDATE operations
     SET state = 'failed', completed_at = statement_timestamp(), retry_at = NULL, request = '{}',
@@ -75,7 +75,8 @@ WITH ended AS (
     DELETE FROM operations WHERE tenant = %(tenant)s AND user_id = %(user_id)s RETURNING id
 ), forgotten AS (
     DELETE FROM operations o
-    WHERE o.tenant = %(tenant)s AND o.user_id IS DISTINCT FROM %(user_id)s AND o.session_id IS NOT NULL
+    WHERE o.tenant = %(tenant)s AND o.user_id IS DISTINCT FROM %(user_id)s AND o.state <> 'running'
+      AND o.session_id IS NOT NULL
       AND NOT EXISTS (SELECT FROM trash t WHERE t.tenant = o.tenant AND t.operation_id = o.id)
       AND NOT EXISTS (
           SELECT FROM unnest(ARRAY[o.session_id, o.request ->> 'to_session']) AS named (session_id)
