@@ -20,6 +20,7 @@ from lamina.policies.ranking.call_weights import searched_tiers
 from lamina.search.context import ContextRequest, read_or_degrade
 from lamina.search.query_embedding import query_of, question_of
 from lamina.settings.loading import Settings
+from lamina.settings.models import NoRerankSettings, RerankSettings
 from lamina.wiring.stores import utc_now
 
 
@@ -145,7 +146,26 @@ def _search_request(
         min_score=settled.min_score,
         weights=body.weights,
         relevance={str(name): number for name, number in body.relevance.items()},
+        rerank=_wants_reranker(body, services.settings.rerank),
     )
+
+
+def _wants_reranker(body: SearchIn, chosen: RerankSettings) -> bool:
+    """Report whether the reranker orders the first hits.
+
+    Raises:
+        InvalidInput: If it is asked for where there is none, or by another name.
+    """
+    if "rerank" not in body.model_fields_set:
+        return not isinstance(chosen, NoRerankSettings) and chosen.by_default
+    if body.rerank is False:
+        return False
+    if isinstance(chosen, NoRerankSettings):
+        raise InvalidInput("rerank", "asks for a reranker, and none is configured; set rerank.kind, or leave it out")
+    if body.rerank not in {True, chosen.model}:
+        named = f"true, false or {chosen.model}" if chosen.model else "true or false: it has no name"
+        raise InvalidInput("rerank", f"names no reranker that is configured; expected {named}")
+    return True
 
 
 def _tiers_that_count(tiers: Sequence[Tier], body: SearchIn) -> tuple[Tier, ...]:

@@ -24,7 +24,7 @@ from lamina.aio.write_behind import WriteBehind
 from lamina.caching.cached_search import CachedSearch, CachedTraversal
 from lamina.core.erasures import Remnant
 from lamina.core.metrics import UNMEASURED, Meter
-from lamina.core.ports import CacheShard, Embedder, Links, ModelReport, Reranker, TierSearcher
+from lamina.core.ports import CacheShard, Embedder, Links, ModelReport, Reranker, RerankerState, TierSearcher
 from lamina.core.principals import VERBS_OF, Principal, Verb, lowest_role
 from lamina.core.queries import Answer, SearchRequest
 from lamina.core.tiers import ProjectionName, Tier
@@ -200,6 +200,7 @@ class Services:
         report_model: Asks a process how it runs the embedding model.
         audits: Compare a tenant's part of each projection with Postgres.
         metrics: The text of `/metrics`.
+        reranker_state: Returns the state of the reranker; ``None`` where there is none.
         meter: Records the work of this replica.
     """
 
@@ -228,6 +229,7 @@ class Services:
     sessions: Sessions
     erasures: Erasures
     metrics: Scrape
+    reranker_state: Callable[[], RerankerState | None]
     quotas: QuotaDesk
     events: EventParts
     restorer: Restorer
@@ -357,6 +359,7 @@ def build_services(
             ErasureParts(pool, embedder, parts.generation, caches, reads.outbox, audits, compactions or {}),
         ),
         metrics=Scrape(store_parts(caches.shared, reads.outbox, pool, settings.jobs)),
+        reranker_state=unbounded.reranker_state,
         quotas=QuotaDesk(Quotas(pool), settings.quotas),
         events=build_event_parts(settings, pool),
         restorer=restorer,

@@ -31,7 +31,15 @@ async def readyz(services: ServicesDep, response: Response) -> ReadyOut:
     ready = all(state == OK for state in parts.values())
     response.status_code = HTTPStatus.OK if ready else HTTPStatus.SERVICE_UNAVAILABLE
     lag, builds = await _behind(services) if parts[POSTGRES] == OK else ({}, {})
-    return ReadyOut(ready=ready, parts=parts, stores=stores, outbox=lag, builds=builds, version=__version__)
+    return ReadyOut(
+        ready=ready,
+        parts=parts,
+        stores=stores,
+        reranker=services.reranker_state(),
+        outbox=lag,
+        builds=builds,
+        version=__version__,
+    )
 
 
 async def _behind(services: Services) -> tuple[dict[str, LagOut], dict[str, BuildOut]]:

@@ -3,6 +3,7 @@
 from pydantic import BaseModel, Field
 
 from lamina.api.fields import Output
+from lamina.core.ports import RerankerState
 
 
 class AliveOut(BaseModel):
@@ -33,6 +34,11 @@ class ReadyOut(BaseModel):
     stores: dict[str, str] = Field(
         description="The store of each projection: ok, late or failed; the log says why. Unless all are ok, "
         "searches are degraded and changes wait; the service is ready."
+    )
+    reranker: RerankerState | None = Field(
+        None,
+        description="ok; paused: left out for a while after its failures; null where there is none. Without it "
+        "searches are degraded; the service is ready.",
     )
     outbox: dict[str, LagOut] = Field(description="How far each projection is behind.")
     builds: dict[str, BuildOut] = Field(description="Projections that are being built anew.")

@@ -47,6 +47,8 @@ def refuse_unknown_weights(weights: Any) -> Any:
     return weights
 
 
+MAX_MODEL_CHARS = 256
+RerankChoice = Flag | Annotated[str, AtMost(MAX_MODEL_CHARS)]
 RelevanceName = Literal["similarity", "importance", "recency", "decay_per_day"]
 
 
@@ -98,6 +100,11 @@ class SearchIn(ScopeIn):
     relevance: dict[RelevanceName, Weight] = Field(
         default_factory=dict,
         description="Numbers of the fusion composite, in place of the configured ones (search.composite).",
+    )
+    rerank: RerankChoice = Field(
+        ABSENT,
+        description="Whether the reranker orders the first hits: true, false, or its name (rerank.model). Default: "
+        "rerank.by_default.",
     )
     depth: Count = Field(
         ABSENT, ge=1, le=MAX_DEPTH, description="Steps the graph is followed. Default: search.graph_depth."

@@ -108,6 +108,9 @@ TIER_FAILURES = _counter("lamina_tier_failures", "Questions to a tier that faile
 SOURCE_SECONDS = _histogram("lamina_source_seconds", "How long a source took, in its own process.", FAST_S, "source")
 SOURCE_FAILURES = _counter("lamina_source_failures", "Questions to a source that failed or took too long.", "source")
 
+RERANKS = _counter("lamina_reranks", "Searches whose first hits a reranker was asked to order, by outcome.", "outcome")
+RERANK_SECONDS = _histogram("lamina_rerank_seconds", "How long a search waited for it, in seconds.", FAST_S)
+
 EMBEDDER_SECONDS = _histogram("lamina_embedder_batch_seconds", "How long the model took for a batch.", FAST_S)
 EMBEDDER_BATCH = _histogram("lamina_embedder_batch_texts", "Chunks of texts in a batch.", SIZES)
 EMBEDDER_TEXTS = _counter("lamina_embedder_texts", "Chunks of texts that were embedded.")

@@ -250,6 +250,7 @@ class SearchRequest:
         weights: Of words, meaning, links and single sources, at least 0; their own where none is given.
         relevance: Numbers of the composite relevance by name; the configured ones where none is given.
         time: The time that the question is about, if it names one.
+        rerank: Whether the reranker orders the first hits, where there is one.
     """
 
     text: str
@@ -265,6 +266,7 @@ class SearchRequest:
     weights: Mapping[WeightName, float] = field(default_factory=dict)
     relevance: Mapping[str, float] = field(default_factory=dict)
     time: AskedTime | None = None
+    rerank: bool = True
 
     def query(self) -> Query:
         """Return the query for the sources, without its embedding and generation.

@@ -21,7 +21,7 @@ from lamina.core.metrics import (
     timed,
 )
 from lamina.core.metrics import CallOutcome as SearchOutcome
-from lamina.core.ports import Clock, QuestionEmbedder, RowLookup, ShareLookup, TierSearcher
+from lamina.core.ports import Clock, QuestionEmbedder, RerankerState, RowLookup, ShareLookup, TierSearcher
 from lamina.core.queries import (
     Answer,
     Failure,
@@ -165,6 +165,10 @@ class Search:
             self._meter.record(DEGRADED, source=name)
         return answer
 
+    def reranker_state(self) -> RerankerState | None:
+        """Return the state of the reranker; ``None`` if there is none."""
+        return None if self._second_stage is None else self._second_stage.state
+
     def _note_if_slow(self, times: Mapping[str, float], took_ms: float) -> None:
         if self._slow_ms is not None and took_ms > self._slow_ms:
             fields = {"took_ms": round(took_ms, 1), "parts_ms": dict(times)}
@@ -248,9 +252,10 @@ class Search:
         is_of_now = self._is_of_now(request, query)
         # The order for the present is the same whatever the least score: what is below it leaves afterwards. A reranker
         # gives scores of another kind.
-        cuts_late = is_of_now and self._second_stage is None
+        stage = self._second_stage if request.rerank else None
+        cuts_late = is_of_now and stage is None
         ranked = list(fused) if cuts_late else [hit for hit in fused if hit.score >= request.min_score]
-        pool = self._second_stage.pool if self._second_stage else 0
+        pool = stage.pool if stage else 0
         limit = max(request.limit, pool, WINDOW if is_of_now else 0)
         try:
             async with time_limit(self._deadlines.tier_s):
@@ -263,7 +268,7 @@ class Search:
             if not whole:
                 raise Unavailable("postgres", describe_error(error)) from error
             return await self._late_rows.hits(whole, query, foreign, limit=request.limit), {ROWS: describe_error(error)}
-        hits, degraded = await self._second_stage.rerank(query.text, hits) if self._second_stage else (hits, {})
+        hits, degraded = await stage.rerank(query.text, hits) if stage else (hits, {})
         hits = order_by_votes(hits)
         if is_of_now:
             as_of = query.filters.as_of is not None

@@ -180,6 +180,9 @@ class NoRerankSettings(Section):
 
 
 class _RerankSection(Section):
+    by_default: bool = Field(
+        default=True, description="Whether it orders searches that do not say so themselves by `rerank`."
+    )
     pool: int = Field(30, ge=2, le=100, description="Most hits of a search that it reads; 20 to 50 are usual.")
     deadline_s: float = Field(
         0.8, gt=0, description="Seconds after which the first order stands, and `degraded` names the reranker."

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import assert_never
 
 from lamina.aio.circuit_breaker import BreakerPolicy, CircuitBreaker
+from lamina.core.metrics import UNMEASURED, Meter
 from lamina.core.ports import Reranker
 from lamina.errors import Misconfigured
 from lamina.extras import needing
@@ -15,13 +16,13 @@ from lamina.settings.loading import Settings
 from lamina.settings.models import CrossEncoderSettings, NoRerankSettings, RerankEndpointSettings
 
 
-def build_second_stage(settings: Settings, reranker: Reranker | None) -> SecondStage | None:
+def build_second_stage(settings: Settings, reranker: Reranker | None, meter: Meter = UNMEASURED) -> SecondStage | None:
     """Build the second stage of searches over any reranker; ``None`` where it is off."""
     chosen = settings.rerank
     if reranker is None or isinstance(chosen, NoRerankSettings):
         return None
     breaker = CircuitBreaker(RERANKER, BreakerPolicy(chosen.deadline_s, chosen.failures, chosen.pause_s))
-    return SecondStage(reranker, pool=chosen.pool, breaker=breaker)
+    return SecondStage(reranker, pool=chosen.pool, breaker=breaker, meter=meter)
 
 
 def build_reranker(settings: Settings, device: str) -> Reranker | None:

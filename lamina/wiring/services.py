@@ -222,7 +222,7 @@ def build_search(
         clock=utc_now,
         shares=shares,
         meter=meter,
-        second_stage=build_second_stage(settings, reranker),
+        second_stage=build_second_stage(settings, reranker, meter),
         slow_ms=settings.logs.slow_search_ms,
     )
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from lamina.core.metrics import RERANK_SECONDS, RERANKS, CallOutcome
 from lamina.errors import Misconfigured, Unavailable
 from lamina.models.hashing import HashingModel
 from lamina.models.onnx.cross_encoder import OnnxCrossEncoder
@@ -17,7 +18,8 @@ from lamina.settings.models import CrossEncoderSettings, NoRerankSettings, Reran
 from lamina.stores.postgres.generations import claim_generation
 from lamina.wiring.caches import fingerprint
 from lamina.wiring.reranking import build_reranker
-from tests.support.application import running, settings_for
+from tests.integration.test_metrics import Remembering
+from tests.support.application import Application, running, settings_for
 from tests.support.model_endpoint import ModelEndpoint, serving
 from tests.support.small_cross_encoders import make_cross_encoder
 
@@ -222,6 +224,75 @@ async def test_a_late_endpoint_is_not_waited_for(database: str, tmp_path: Path, 
 
     assert found["results"]
     assert "reranker" in found["degraded"]
+
+
+@pytest.mark.parametrize("by_default", [True, False])
+async def test_a_call_says_whether_the_reranker_orders_its_hits(
+    database: str, tmp_path: Path, *, by_default: bool
+) -> None:
+    model = str(make_cross_encoder(tmp_path / "model"))
+    rerank = CrossEncoderSettings(model=model, deadline_s=60, by_default=by_default)
+    settings, meter = settings_for(database, tmp_path, rerank=rerank), Remembering()
+    async with running(
+        settings, database, HashingModel(), reranker=build_reranker(settings, "cpu"), meter=meter
+    ) as app:
+        client = app.client()
+        for note in NOTES:
+            await client.post("/v1/notes", json={"content": note})
+        await app.indexed()
+
+        async def is_reranked(path: str, **chosen: Any) -> bool:
+            answer = await client.post(path, json={"query": QUESTION, "explain": True, **chosen})
+            assert answer.is_success, answer.text
+            return all("reranker" in hit["explain"] for hit in answer.json()["results"])
+
+        for path in ("/v1/search", "/v1/context"):
+            asked = [
+                await is_reranked(path, **chosen) for chosen in ({}, *({"rerank": x} for x in (True, False, model)))
+            ]
+            assert asked == [by_default, True, False, True]
+        refused = await client.post("/v1/search", json={"query": QUESTION, "rerank": "another"})
+        ready = (await client.get("/readyz")).json()
+
+    assert refused.status_code == 422
+    assert model in refused.json()["detail"]
+    assert ready["reranker"] == "ok"
+    outcomes = {labels["outcome"] for _, labels in meter.of(RERANKS)}
+    assert outcomes == {CallOutcome.OK}
+    assert len(meter.of(RERANK_SECONDS)) == len(meter.of(RERANKS))
+
+
+async def test_after_its_failures_it_is_paused_and_the_service_is_ready(
+    database: str, tmp_path: Path, endpoint: ModelEndpoint
+) -> None:
+    endpoint.failing += [(500, {}, {})] * 9
+    rerank = RerankEndpointSettings(url=endpoint.url, deadline_s=60, timeout_s=60, failures=2, pause_s=3600)
+    settings, meter = settings_for(database, tmp_path, rerank=rerank), Remembering()
+    async with running(
+        settings, database, HashingModel(), reranker=build_reranker(settings, "cpu"), meter=meter
+    ) as app:
+        client, states = app.client(), []
+        await client.post("/v1/notes", json={"content": NOTES[2]})
+        await app.indexed()
+        for _ in range(3):
+            states.append((await client.get("/readyz")).json()["reranker"])
+            await client.post("/v1/search", json={"query": QUESTION, "cache": False})
+        ready = (await client.get("/readyz")).json()
+
+    assert (*states, ready["reranker"]) == ("ok", "ok", "paused", "paused")
+    assert ready["ready"]
+    assert [labels["outcome"] for _, labels in meter.of(RERANKS)] == [CallOutcome.FAILED] * 3
+
+
+async def test_where_there_is_none_a_call_that_asks_for_one_is_refused(application: Application) -> None:
+    client = application.client()
+    answers = [
+        await client.post("/v1/search", json={"query": QUESTION, "rerank": chosen}) for chosen in (True, "a", False)
+    ]
+
+    assert [answer.status_code for answer in answers] == [422, 422, 200]
+    assert "none is configured" in answers[0].json()["detail"]
+    assert (await client.get("/readyz")).json()["reranker"] is None
 
 
 def test_answers_of_another_order_are_cached_apart(database: str, tmp_path: Path) -> None:

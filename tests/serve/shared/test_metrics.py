@@ -12,8 +12,8 @@ from lamina.core.metrics import INSTRUMENTS
 from tests.support.service import Running, descendants, instance_folder
 
 WITHIN_S = 120.0
-# What need not appear: something has to go wrong, or a job to run.
-TROUBLE = ("failures", "refusals", "degraded", "job_")
+# What need not appear: something has to go wrong, a job to run, or a reranker to be there.
+TROUBLE = ("failures", "refusals", "degraded", "job_", "rerank")
 
 
 def exporter(service: Running) -> str:
