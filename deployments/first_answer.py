@@ -1,5 +1,6 @@
 """Whether a service that starts answers a search yet, and which stores it does without."""
 
+import time
 from collections.abc import Collection
 
 import httpx
@@ -12,7 +13,7 @@ from lamina.search.query_embedding import EMBEDDER
 # Of nobody: what a search finds counts as a hit.
 WORKSPACE = "lamina-start"
 QUESTION = "first answer"
-PATIENCE_S = 5.0
+PATIENCE_S, STEP_S = 5.0, 0.1
 _GRAPH: TierName = "graph"
 LATER = frozenset({EMBEDDER, *TIERS[_GRAPH].sources})
 """Parts that a first answer may lack; stored memories are found by their words all the same."""
@@ -51,10 +52,18 @@ class FirstAnswer:
             return None  # Nothing listens yet.
 
 
-def stores_away(service: LocalService) -> list[str]:
-    """Return the stores that do not answer, which an empty workspace does not show: searches do without them."""
-    try:
-        ready = httpx.get(f"{service.url}/readyz", timeout=PATIENCE_S, trust_env=False).json()
-    except (httpx.TransportError, ValueError):
-        return []
-    return sorted(name for name, state in ready["stores"].items() if state != OK)
+def stores_away(service: LocalService, stores: Collection[str]) -> list[str]:
+    """Return the stores that do not answer, which an empty workspace does not show: searches do without them.
+
+    Args:
+        service: The service that starts.
+        stores: All that it has; one of which a busy searcher says nothing is asked for again, for some seconds.
+    """
+    states: dict[str, str] = {}
+    give_up = time.monotonic() + PATIENCE_S
+    while not states.keys() >= set(stores) and time.monotonic() < give_up:
+        try:
+            states = httpx.get(f"{service.url}/readyz", timeout=PATIENCE_S, trust_env=False).json()["stores"]
+        except (httpx.TransportError, ValueError):
+            time.sleep(STEP_S)
+    return sorted(name for name in stores if states.get(name) != OK)

@@ -29,7 +29,7 @@ from lamina.core.tiers import TIERS
 from lamina.errors import Misconfigured, Unavailable
 from lamina.local import LocalService, data_dir_lock
 from lamina.models.processors import processors
-from lamina.settings.loading import Settings, served_tiers
+from lamina.settings.loading import Settings, kept_projections, served_tiers
 
 if TYPE_CHECKING:
     from deployments.local_ray import LocalRay
@@ -100,7 +100,7 @@ def run(settings: Settings, report: Report, on_ready: OnReady) -> None:
             stop.wait(START_STEP_S)
             stop.check()
             watch()
-        if away := stores_away(service):
+        if away := stores_away(service, kept_projections(settings)):
             report(f"{', '.join(away)} away: searches go without, changes wait, and it is taken in when it comes")
         on_ready(service, StartTimes(ray_s=ray_s, first_answer_s=first_s, whole_answer_s=whole_s))
         while not stop.wait(WATCH_INTERVAL_S):
