@@ -5,7 +5,6 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
-from typing import Any
 from uuid import UUID
 
 from psycopg.rows import DictRow
@@ -14,10 +13,11 @@ from lamina.core.agent_turns import AgentWork, StoredTurn, TurnOutcome, Usage
 from lamina.core.memories import new_id
 from lamina.core.paging import Page
 from lamina.core.scope import Scope
-from lamina.stores.postgres.connection import Connection, Pool, connect, scope_parameters
+from lamina.stores.postgres.connection import Connection, scope_parameters
 from lamina.stores.postgres.messages import AppendedMessage
 from lamina.stores.postgres.provider_metrics import InferenceCall, insert_calls
 from lamina.stores.postgres.queries import load_queries
+from lamina.stores.postgres.store import PostgresStore
 
 QUERIES = load_queries("agent_turns.sql")
 MAX_SUMS = 1000
@@ -103,35 +103,29 @@ def _digest(work: AgentWork, places: Sequence[int]) -> bytes:
     return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).digest()
 
 
-class AgentTurns:
-    """Reads the work of agents.
-
-    Args:
-        pool: Connections to Postgres.
-    """
-
-    def __init__(self, pool: Pool) -> None:
-        self._pool = pool
+class AgentTurns(PostgresStore):
+    """Reads the work of agents."""
 
     async def page(self, scope: Scope, page: Page) -> list[StoredTurn]:
         """Return the turns of a scope, the latest first."""
         parameters = scope_parameters(scope) | page.parameters("time", "id")
-        return [_stored(row) for row in await self._rows(QUERIES["list_agent_turns"], parameters)]
+        return [_stored(row) for row in await self._rows(QUERIES["list_agent_turns"], **parameters)]
 
     async def evidence(self, tenant: str, procedure: UUID, page: Page) -> list[StoredTurn]:
         """Return the turns with the outcomes of the runs that taught a procedure, the latest first."""
-        parameters = {"tenant": tenant, "procedure_id": procedure, **page.parameters("time", "id")}
-        return [_stored(row) for row in await self._rows(QUERIES["list_evidence"], parameters)]
+        return [
+            _stored(row)
+            for row in await self._rows(
+                QUERIES["list_evidence"], tenant=tenant, procedure_id=procedure, **page.parameters("time", "id")
+            )
+        ]
 
     async def usage(self, tenant: str, since: datetime, workspace: str | None = None) -> list[UsageSum]:
         """Return tokens, cost and outcomes since a moment by agent and model, in one workspace or all."""
-        parameters = {"tenant": tenant, "workspace": workspace, "since": since, "limit": MAX_SUMS}
-        rows = await self._rows(QUERIES["sum_agent_turns"], parameters)
+        rows = await self._rows(
+            QUERIES["sum_agent_turns"], tenant=tenant, workspace=workspace, since=since, limit=MAX_SUMS
+        )
         return [UsageSum(agent=row.pop("agent_id"), **row) for row in rows]
-
-    async def _rows(self, query: bytes, parameters: dict[str, Any]) -> list[DictRow]:
-        async with connect(self._pool) as connection:
-            return await (await connection.execute(query, parameters)).fetchall()
 
 
 def _stored(row: DictRow) -> StoredTurn:

@@ -10,8 +10,9 @@ from lamina.core.memories import RestoreStatus
 from lamina.core.paging import Page
 from lamina.core.scope import Scope
 from lamina.errors import Misconfigured
-from lamina.stores.postgres.connection import Connection, Pool, connect, scope_parameters
+from lamina.stores.postgres.connection import Connection, connect, scope_parameters
 from lamina.stores.postgres.queries import load_queries
+from lamina.stores.postgres.store import PostgresStore
 
 QUERIES = load_queries("archive_catalog.sql")
 
@@ -71,15 +72,8 @@ class RestoreOutcome:
     error: str | None = None
 
 
-class ArchiveCatalog:
-    """Lists archived notes and folders.
-
-    Args:
-        pool: Connections to Postgres.
-    """
-
-    def __init__(self, pool: Pool) -> None:
-        self._pool = pool
+class ArchiveCatalog(PostgresStore):
+    """Lists archived notes and folders."""
 
     async def page(self, scope: Scope, page: Page) -> list[ArchivedEntry]:
         """Return archived notes of a namespace, by id."""
@@ -100,12 +94,10 @@ class ArchiveCatalog:
 
     async def folders(self, tenant: str) -> list[ArchiveFolder]:
         """Return every folder of a tenant, also those without files by now."""
-        async with connect(self._pool) as connection:
-            cursor = await connection.execute(QUERIES["list_archive_folders"], {"tenant": tenant})
-            return [
-                ArchiveFolder(row["id"], Scope(tenant, row["workspace"], row["namespace"]), is_begun=True)
-                async for row in cursor
-            ]
+        return [
+            ArchiveFolder(row["id"], Scope(tenant, row["workspace"], row["namespace"]), is_begun=True)
+            for row in await self._rows(QUERIES["list_archive_folders"], tenant=tenant)
+        ]
 
 
 async def lock_folder(connection: Connection, file: str) -> None:

@@ -13,6 +13,7 @@ from lamina.stores.postgres.connection import Pool, connect, connect_directly
 from lamina.stores.postgres.generations import Generation
 from lamina.stores.postgres.outbox import enqueue_everything
 from lamina.stores.postgres.queries import load_queries
+from lamina.stores.postgres.store import PostgresStore
 from lamina.text.words import WORDS_VERSION
 
 QUERIES = load_queries("builds.sql")
@@ -59,15 +60,8 @@ class PreviousStore:
         return self.store not in (None, store)
 
 
-class Builds:
-    """Reads and finishes builds.
-
-    Args:
-        pool: Connections to Postgres.
-    """
-
-    def __init__(self, pool: Pool) -> None:
-        self._pool = pool
+class Builds(PostgresStore):
+    """Reads and finishes builds."""
 
     async def asked(self, projection: ProjectionName) -> int | None:
         """Return the build that stores changes beside the searched store; ``None`` if there is none."""
@@ -79,20 +73,17 @@ class Builds:
 
     async def finish(self, projection: ProjectionName, build: int) -> None:
         """Record that searches use the build, or that it is given up."""
-        async with connect(self._pool) as connection:
-            await connection.execute(QUERIES["finish_build"], {"projection": projection, "build": build})
+        await self._run(QUERIES["finish_build"], projection=projection, build=build)
 
     async def under_way(self) -> Sequence[Build]:
         """Return every build in progress."""
-        async with connect(self._pool) as connection:
-            cursor = await connection.execute(QUERIES["list_builds"])
-            return [Build(row["projection"], row["build"], row["ordered_at"], row["pending"]) async for row in cursor]
+        return [
+            Build(row["projection"], row["build"], row["ordered_at"], row["pending"])
+            for row in await self._rows(QUERIES["list_builds"])
+        ]
 
     async def _build(self, query: bytes, projection: ProjectionName) -> int | None:
-        async with connect(self._pool) as connection:
-            parameters = {"projection": projection, "unbounded": UNBOUNDED}
-            cursor = await connection.execute(query, parameters)
-            row = await cursor.fetchone()
+        row = await self._row(query, projection=projection, unbounded=UNBOUNDED)
         return None if row is None else int(row["build"])
 
 

@@ -3,14 +3,11 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
-
-from psycopg.rows import DictRow
 
 from lamina.core.runs import JobName, RunState
 from lamina.core.tiers import TIERS, TierName
-from lamina.stores.postgres.connection import Pool, connect
 from lamina.stores.postgres.queries import load_queries
+from lamina.stores.postgres.store import PostgresStore
 
 QUERIES = load_queries("database_metrics.sql")
 
@@ -60,15 +57,8 @@ class GenerationFigures:
     building: int
 
 
-class DatabaseMetrics:
-    """Reads metrics from Postgres.
-
-    Args:
-        pool: Connections to Postgres.
-    """
-
-    def __init__(self, pool: Pool) -> None:
-        self._pool = pool
+class DatabaseMetrics(PostgresStore):
+    """Reads metrics from Postgres."""
 
     async def sizes(self) -> Sizes:
         """Return the sizes of the tiers and of the database.
@@ -106,7 +96,3 @@ class DatabaseMetrics:
         """
         row = (await self._rows(QUERIES["count_generations"]))[0]
         return GenerationFigures(row["active"], row["building"])
-
-    async def _rows(self, query: bytes, **parameters: Any) -> list[DictRow]:
-        async with connect(self._pool) as connection:
-            return await (await connection.execute(query, parameters)).fetchall()

@@ -7,8 +7,9 @@ from psycopg.rows import DictRow
 
 from lamina.core.paging import Page
 from lamina.core.scope import Scope
-from lamina.stores.postgres.connection import Pool, read_rows, scope_parameters
+from lamina.stores.postgres.connection import read_rows, scope_parameters
 from lamina.stores.postgres.queries import load_queries
+from lamina.stores.postgres.store import PostgresStore
 
 QUERIES = load_queries("directory.sql")
 
@@ -35,15 +36,8 @@ _NAMESPACES = _of_places(QUERIES["list_namespaces"], b"", _OF_NAMESPACE)
 _NAMESPACES_IN_PART = _of_places(QUERIES["list_namespaces"], _NAMESPACE_BOUND, _OF_NAMESPACE)
 
 
-class Directory:
-    """Lists what there is in a tenant.
-
-    Args:
-        pool: Connections to Postgres.
-    """
-
-    def __init__(self, pool: Pool) -> None:
-        self._pool = pool
+class Directory(PostgresStore):
+    """Lists what there is in a tenant."""
 
     async def workspaces(
         self, tenant: str, page: Page, *, workspaces: Collection[str] = (), namespaces: Collection[str] = ()
@@ -58,7 +52,7 @@ class Directory:
         """
         bound = {"tenant": tenant, "workspaces": list(workspaces), "namespaces": list(namespaces)}
         text = _WORKSPACES_IN_PART if namespaces else _WORKSPACES
-        return await self._rows(text, {**bound, **page.parameters("workspace")})
+        return await self._counted(text, {**bound, **page.parameters("workspace")})
 
     async def namespaces(
         self, tenant: str, workspace: str, page: Page, *, namespaces: Collection[str] = ()
@@ -66,23 +60,23 @@ class Directory:
         """Return the namespaces of a workspace by their names, some of them or all."""
         bound = {"tenant": tenant, "workspace": workspace, "namespaces": list(namespaces)}
         text = _NAMESPACES_IN_PART if namespaces else _NAMESPACES
-        return await self._rows(text, {**bound, **page.parameters("namespace")})
+        return await self._counted(text, {**bound, **page.parameters("namespace")})
 
     async def sessions(self, scope: Scope, page: Page) -> list[DictRow]:
         """Return the sessions of a place, the one that was begun last first; of a user, if the scope names one."""
         parameters = {**scope_parameters(scope), **page.parameters("time", "session")}
-        return await self._rows(QUERIES["list_sessions"], parameters)
+        return await self._counted(QUERIES["list_sessions"], parameters)
 
     async def users(self, scope: Scope, page: Page, *, users: Collection[str] = ()) -> list[DictRow]:
         """Return the users of a place by their names, some of them or all."""
         parameters = {**scope_parameters(scope), "names": list(users), **page.parameters("user")}
-        return await self._rows(QUERIES["list_users"], parameters)
+        return await self._counted(QUERIES["list_users"], parameters)
 
     async def agents(self, scope: Scope, page: Page) -> list[DictRow]:
         """Return the agents of a place by their names."""
-        return await self._rows(QUERIES["list_agents"], {**scope_parameters(scope), **page.parameters("agent")})
+        return await self._counted(QUERIES["list_agents"], {**scope_parameters(scope), **page.parameters("agent")})
 
-    async def _rows(self, text: bytes, parameters: Mapping[str, Any]) -> list[DictRow]:
+    async def _counted(self, text: bytes, parameters: Mapping[str, Any]) -> list[DictRow]:
         rows = await read_rows(self._pool, text, {**parameters, "most": MOST_COUNTED + 1})
         for row in rows:
             numbers = {name: value for name, value in row.items() if isinstance(value, int) and name not in _NO_COUNTS}

@@ -29,6 +29,7 @@ from lamina.stores.postgres.filters import Columns, apply_filters, place_paramet
 from lamina.stores.postgres.messages import chunk_columns
 from lamina.stores.postgres.note_rows import chunk_embeddings, chunk_texts
 from lamina.stores.postgres.queries import load_queries
+from lamina.stores.postgres.store import PostgresStore
 from lamina.stores.postgres.tier_rows import (
     EmbeddingStatements,
     ErasureStatements,
@@ -294,11 +295,8 @@ async def delete_document(
     return Scope(tenant, row["workspace"], row["namespace"], row["user_id"]), deleted.get(id_, ())
 
 
-class Documents:
+class Documents(PostgresStore):
     """Reads documents."""
-
-    def __init__(self, pool: Pool) -> None:
-        self._pool = pool
 
     async def find(self, scope: Scope, keys: Sequence[str]) -> dict[str, DocumentState]:
         """Return the documents that a scope has under these keys, by their composed keys."""
@@ -330,9 +328,7 @@ class Documents:
         Raises:
             NotFound: If the tenant has no such document.
         """
-        parameters = {"id": id_, "tenant": tenant, "with_content": with_content}
-        async with connect(self._pool) as connection:
-            row = await (await connection.execute(QUERIES["get_document"], parameters)).fetchone()
+        row = await self._row(QUERIES["get_document"], id=id_, tenant=tenant, with_content=with_content)
         if row is None:
             raise NotFound("document", str(id_))
         return _stored(row)
@@ -341,9 +337,7 @@ class Documents:
         """Return the scope's documents without their text, the latest event first."""
         text, values = apply_filters(QUERIES["list_documents"], filters, COLUMNS)
         parameters = scope_parameters(scope) | values | {"key": key} | page.parameters("time", "id")
-        async with connect(self._pool) as connection:
-            cursor = await connection.execute(text, parameters)
-            return [_stored(row) async for row in cursor]
+        return [_stored(row) for row in await self._rows(text, **parameters)]
 
     async def passages(self, tenant: str, id_: UUID, page: Page) -> list[StoredPassage]:
         """Return the document's passages in order.
@@ -352,10 +346,10 @@ class Documents:
             NotFound: If the tenant has no such document.
         """
         await self.get(tenant, id_, with_content=False)
-        parameters = {"id": id_, "tenant": tenant, **page.parameters("position")}
-        async with connect(self._pool) as connection:
-            cursor = await connection.execute(QUERIES["list_passages"], parameters)
-            return [_passage(row) async for row in cursor]
+        return [
+            _passage(row)
+            for row in await self._rows(QUERIES["list_passages"], id=id_, tenant=tenant, **page.parameters("position"))
+        ]
 
     async def passage(self, tenant: str, id_: UUID) -> StoredPassage:
         """Return one passage.
@@ -363,8 +357,7 @@ class Documents:
         Raises:
             NotFound: If the tenant has no such passage.
         """
-        async with connect(self._pool) as connection:
-            row = await (await connection.execute(QUERIES["get_passage"], {"id": id_, "tenant": tenant})).fetchone()
+        row = await self._row(QUERIES["get_passage"], id=id_, tenant=tenant)
         if row is None:
             raise NotFound("passage", str(id_))
         return _passage(row)

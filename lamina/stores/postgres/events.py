@@ -12,6 +12,7 @@ from lamina.core.events import IDS_OF_EVENT, Event, EventFilter, EventPage, Stor
 from lamina.core.memories import new_id
 from lamina.stores.postgres.connection import Connection, Pool, connect
 from lamina.stores.postgres.queries import load_queries
+from lamina.stores.postgres.store import PostgresStore
 
 QUERIES = load_queries("events.sql")
 
@@ -80,11 +81,8 @@ async def end_events(pool: Pool, tenant: str | None, *, cutoff: datetime) -> int
         return (await connection.execute(QUERIES["end_events"], {"tenant": tenant, "cutoff": cutoff})).rowcount
 
 
-class Events:
+class Events(PostgresStore):
     """Reads events that are settled: no earlier one can come any more."""
-
-    def __init__(self, pool: Pool) -> None:
-        self._pool = pool
 
     async def settled(self) -> int:
         """Return the position up to which every event is committed."""
@@ -93,14 +91,12 @@ class Events:
 
     async def find(self, tenant: str, id_: UUID) -> int | None:
         """Return the position of a tenant's event."""
-        async with connect(self._pool) as connection:
-            row = await (await connection.execute(QUERIES["find_event"], {"tenant": tenant, "id": id_})).fetchone()
+        row = await self._row(QUERIES["find_event"], tenant=tenant, id=id_)
         return None if row is None else int(row["seq"])
 
     async def oldest_at(self, tenant: str) -> datetime | None:
         """Return the time of a tenant's oldest event."""
-        async with connect(self._pool) as connection:
-            row = await (await connection.execute(QUERIES["find_oldest_event"], {"tenant": tenant})).fetchone()
+        row = await self._row(QUERIES["find_oldest_event"], tenant=tenant)
         return None if row is None else row["created_at"]
 
     async def page(self, tenant: str, wanted: EventFilter, after: int, limit: int) -> EventPage:
@@ -124,10 +120,12 @@ class Events:
 
     async def new(self, tenants: Collection[str], after: int, until: int, limit: int) -> list[StoredEvent]:
         """Return events of tenants between two positions."""
-        parameters = {"tenants": sorted(tenants), "after": after, "until": until, "limit": limit}
-        async with connect(self._pool) as connection:
-            cursor = await connection.execute(QUERIES["read_new_events"], parameters)
-            return [_stored_event(row) async for row in cursor]
+        return [
+            _stored_event(row)
+            for row in await self._rows(
+                QUERIES["read_new_events"], tenants=sorted(tenants), after=after, until=until, limit=limit
+            )
+        ]
 
 
 def _stored_event(row: DictRow) -> StoredEvent:

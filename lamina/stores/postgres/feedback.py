@@ -13,6 +13,7 @@ from lamina.core.tiers import Tier
 from lamina.errors import NotFound
 from lamina.stores.postgres.connection import Connection, Pool, connect, scope_parameters
 from lamina.stores.postgres.queries import load_queries
+from lamina.stores.postgres.store import PostgresStore
 
 QUERIES = load_queries("feedback.sql")
 
@@ -68,31 +69,22 @@ async def end_feedback(pool: Pool, tenant: str) -> int:
         return (await connection.execute(QUERIES["end_feedback"], {"tenant": tenant})).rowcount
 
 
-class FeedbackTable:
-    """Reads feedback.
-
-    Args:
-        pool: Connections to Postgres.
-    """
-
-    def __init__(self, pool: Pool) -> None:
-        self._pool = pool
+class FeedbackTable(PostgresStore):
+    """Reads feedback."""
 
     async def get(self, tenant: str, id_: UUID, voter: str) -> Feedback:
         """Return the feedback on a memory, with a principal's own vote."""
-        async with connect(self._pool) as connection:
-            parameters = {"tenant": tenant, "id": id_, "voter": voter}
-            row = await (await connection.execute(QUERIES["read_feedback"], parameters)).fetchone()
+        row = await self._row(QUERIES["read_feedback"], tenant=tenant, id=id_, voter=voter)
         assert row is not None  # noqa: S101 - the statement always returns one
         own = None if row["own"] is None else Vote.USEFUL if row["own"] else Vote.WRONG
         return Feedback(row["useful"], row["wrong"], own, row["pinned_at"])
 
     async def pinned_notes(self, scope: Scope, limit: int) -> list[Memory]:
         """Return the pinned notes that a scope sees, the one that was pinned first before the others."""
-        async with connect(self._pool) as connection:
-            parameters = {**scope_parameters(scope), "limit": limit}
-            cursor = await connection.execute(QUERIES["list_pinned_notes"], parameters)
-            return [_memory(row) async for row in cursor]
+        return [
+            _memory(row)
+            for row in await self._rows(QUERIES["list_pinned_notes"], **scope_parameters(scope), limit=limit)
+        ]
 
 
 def _memory(row: DictRow) -> Memory:

@@ -11,8 +11,9 @@ from lamina.core.files import ShownFile, StoredFile, file_key
 from lamina.core.paging import Page
 from lamina.core.scope import Scope
 from lamina.errors import NotFound
-from lamina.stores.postgres.connection import Connection, Pool, read_rows, scope_parameters
+from lamina.stores.postgres.connection import Connection, read_rows, scope_parameters
 from lamina.stores.postgres.queries import load_queries
+from lamina.stores.postgres.store import PostgresStore
 
 QUERIES = load_queries("files.sql")
 
@@ -53,15 +54,8 @@ async def keep_version(connection: Connection, id_: UUID, mark: FileMark, versio
     await connection.execute(QUERIES["keep_version"], parameters)
 
 
-class Files:
-    """Reads files of workspaces: of a user those of that user alone, without a user the shared ones.
-
-    Args:
-        pool: Connections to Postgres.
-    """
-
-    def __init__(self, pool: Pool) -> None:
-        self._pool = pool
+class Files(PostgresStore):
+    """Reads files of workspaces: of a user those of that user alone, without a user the shared ones."""
 
     async def get(self, scope: Scope, path: str, *, with_content: bool = True) -> StoredFile:
         """Return a file.

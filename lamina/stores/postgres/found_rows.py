@@ -7,9 +7,10 @@ from uuid import UUID
 
 from lamina.core.queries import Candidate, Memory, Query, RowRequest
 from lamina.core.tiers import TIERS, Tier
-from lamina.stores.postgres.connection import Pool, read_tuples
+from lamina.stores.postgres.connection import read_tuples
 from lamina.stores.postgres.filters import apply_filters, query_parameters, union
 from lamina.stores.postgres.queries import load_queries
+from lamina.stores.postgres.store import PostgresStore
 from lamina.stores.postgres.tier_rows import FoundRow, FoundStatement
 from lamina.stores.postgres.tiers import TIER_ROWS
 
@@ -19,15 +20,8 @@ _FOUND: Mapping[Tier, FoundStatement] = {
 }
 
 
-class FoundRows:
-    """Reads the rows of hits of every tier in one statement.
-
-    Args:
-        pool: Connections to Postgres.
-    """
-
-    def __init__(self, pool: Pool) -> None:
-        self._pool = pool
+class FoundRows(PostgresStore):
+    """Reads the rows of hits of every tier in one statement."""
 
     async def rows(self, wanted: Sequence[RowRequest]) -> Mapping[tuple[Tier, UUID], Memory]:
         """Return the memories that exist still and that their query may see.

@@ -16,11 +16,12 @@ from lamina.core.events import Event, EventKind
 from lamina.core.memories import new_id
 from lamina.core.runs import OPEN, Cursor, JobName, Order, Partition, Run, RunCounts, RunState, SkippedScope
 from lamina.errors import Conflict, NotFound
-from lamina.stores.postgres.connection import Connection, Pool, connect, in_transaction
+from lamina.stores.postgres.connection import Connection, connect, in_transaction
 from lamina.stores.postgres.events import record_event
 from lamina.stores.postgres.idempotency import Json, Once, answer_once
 from lamina.stores.postgres.job_changes import delete_old_changes
 from lamina.stores.postgres.queries import load_queries
+from lamina.stores.postgres.store import PostgresStore
 
 QUERIES = load_queries("job_runs.sql")
 
@@ -34,15 +35,8 @@ _UNITS = {"namespaces": QUERIES["list_job_namespaces"], "tenants": QUERIES["list
 _COUNT_UNITS = {"namespaces": QUERIES["count_job_namespaces"], "tenants": QUERIES["count_job_tenants"]}
 
 
-class JobRuns:
-    """Reads and writes the runs.
-
-    Args:
-        pool: Connections to Postgres.
-    """
-
-    def __init__(self, pool: Pool) -> None:
-        self._pool = pool
+class JobRuns(PostgresStore):
+    """Reads and writes the runs."""
 
     async def add(self, order: Order, once: Once | None = None) -> UUID:
         """Queue a run, once for each idempotency key, and notify the scheduler; return its id."""
@@ -116,17 +110,19 @@ class JobRuns:
         return moment
 
     async def _one(self, query: bytes, parameters: dict[str, Any]) -> DictRow:
-        async with connect(self._pool) as connection:
-            row = await (await connection.execute(query, parameters)).fetchone()
+        row = await self._row(query, **parameters)
         assert row is not None  # noqa: S101 - an aggregate is one row
         return row
 
     async def unfinished(self, order: Order) -> Run | None:
         """Return the unfinished run of the same job and kind on the same area, if there is one."""
-        kind = {"job": order.job, "is_dry_run": order.is_dry_run, "is_forced": order.is_forced}
-        async with connect(self._pool) as connection:
-            cursor = await connection.execute(QUERIES["find_unfinished_run"], {**order.area.ids(), **kind})
-            row = await cursor.fetchone()
+        row = await self._row(
+            QUERIES["find_unfinished_run"],
+            **order.area.ids(),
+            job=order.job,
+            is_dry_run=order.is_dry_run,
+            is_forced=order.is_forced,
+        )
         return None if row is None else await self.get(row["id"])
 
     async def _find(self, **chosen: Any) -> list[Run]:
@@ -135,9 +131,7 @@ class JobRuns:
         parameters["after_time"], parameters["after_id"] = parameters.pop("after", None) or (None, None)
         if parameters["states"] is not None:
             parameters["states"] = [str(state) for state in parameters["states"]]
-        async with connect(self._pool) as connection:
-            cursor = await connection.execute(QUERIES["find_runs"], parameters)
-            return [_run(row) async for row in cursor]
+        return [_run(row) for row in await self._rows(QUERIES["find_runs"], **parameters)]
 
     async def begin(self, id_: UUID, *, units: int, partitions: int) -> int:
         """Mark the run as running; return its number of partitions, which a resumed run keeps.
@@ -146,9 +140,7 @@ class JobRuns:
             Conflict: If it has ended.
         """
         plan = Jsonb({"units": units, "partitions": partitions})
-        async with connect(self._pool) as connection:
-            cursor = await connection.execute(QUERIES["begin_job_run"], {"id": id_, "plan": plan})
-            row = await cursor.fetchone()
+        row = await self._row(QUERIES["begin_job_run"], id=id_, plan=plan)
         if row is None:
             raise Conflict(f"run {id_} has ended; start another one")
         return int(row["plan"]["partitions"])
@@ -185,10 +177,7 @@ class JobRuns:
 
     async def partition(self, run: UUID, number: int) -> Partition:
         """Return the progress of a run in one partition."""
-        parameters = {"run_id": run, "partition": number}
-        async with connect(self._pool) as connection:
-            cursor = await connection.execute(QUERIES["begin_job_partition"], parameters)
-            row = await cursor.fetchone()
+        row = await self._row(QUERIES["begin_job_partition"], run_id=run, partition=number)
         assert row is not None  # noqa: S101 - the statement inserts it or returns it
         return Partition(row["partition"], row["cursor"], row["is_done"])
 
@@ -201,22 +190,21 @@ class JobRuns:
             partition: Its number, from 0, and the number of partitions.
             after: The last finished unit.
         """
-        parameters = {
-            **order.area.ids(),
-            "partition": partition[0],
-            "partitions": partition[1],
-            "after": None if after is None else [*after.named()],
-            "limit": UNITS_PAGE,
-        }
-        async with connect(self._pool) as connection:
-            cursor = await connection.execute(_UNITS[kind], parameters)
-            return [Area(row["tenant"], row["workspace"], row["namespace"]) async for row in cursor]
+        return [
+            Area(row["tenant"], row["workspace"], row["namespace"])
+            for row in await self._rows(
+                _UNITS[kind],
+                **order.area.ids(),
+                partition=partition[0],
+                partitions=partition[1],
+                after=None if after is None else [*after.named()],
+                limit=UNITS_PAGE,
+            )
+        ]
 
     async def count_units(self, order: Order, kind: str) -> int:
         """Count the units of an order."""
-        async with connect(self._pool) as connection:
-            cursor = await connection.execute(_COUNT_UNITS[kind], order.area.ids())
-            row = await cursor.fetchone()
+        row = await self._row(_COUNT_UNITS[kind], **order.area.ids())
         return int(row["units"]) if row else 0
 
     async def forget(self, before: datetime) -> int:

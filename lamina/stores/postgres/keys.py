@@ -17,8 +17,9 @@ from lamina.core.memories import new_id
 from lamina.core.paging import Page
 from lamina.core.principals import Bounds, KeyInfo, KeyRole, Principal, Verb, refuse_wider, within_maker
 from lamina.errors import Conflict, NotFound
-from lamina.stores.postgres.connection import Connection, Pool, connect, connect_directly, in_transaction
+from lamina.stores.postgres.connection import Connection, connect_directly, in_transaction
 from lamina.stores.postgres.queries import load_queries
+from lamina.stores.postgres.store import PostgresStore
 from lamina.text.hygiene import clean_id
 
 QUERIES = load_queries("keys.sql")
@@ -95,32 +96,19 @@ def _row_of(principal: Principal, name: str) -> dict[str, object]:
     }
 
 
-class Keys:
-    """Looks keys up for the service, and keeps them for admins.
-
-    Args:
-        pool: Connections to Postgres.
-    """
-
-    def __init__(self, pool: Pool) -> None:
-        self._pool = pool
+class Keys(PostgresStore):
+    """Looks keys up for the service, and keeps them for admins."""
 
     async def find(self, keys: Sequence[str]) -> list[Principal | None]:
         """Return the principal of each key; ``None`` for one that is unknown, revoked or expired."""
         hashes = [(hash_key(key), _hash_narrowed(key)) for key in keys]
-        async with connect(self._pool) as connection:
-            cursor = await connection.execute(
-                QUERIES["find_keys"], {"hashes": [one for pair in hashes for one in pair]}
-            )
-            rows = await cursor.fetchall()
+        rows = await self._rows(QUERIES["find_keys"], hashes=[one for pair in hashes for one in pair])
         found = {(bytes(row["hash"]), principal.is_whole): principal for row in rows for principal in [_principal(row)]}
         return [found.get((whole, True)) or found.get((narrowed, False)) for whole, narrowed in hashes]
 
     async def note_uses(self, uses: Mapping[UUID, datetime]) -> None:
         """Write when keys were used, each once a minute at most."""
-        async with connect(self._pool) as connection:
-            parameters = {"ids": list(uses), "moments": list(uses.values())}
-            await connection.execute(QUERIES["note_key_uses"], parameters)
+        await self._run(QUERIES["note_key_uses"], ids=list(uses), moments=list(uses.values()))
 
     async def create(self, maker: Principal, wanted: Principal, name: str) -> NewSecret:
         """Store a new key that reaches no further than the one that makes it, whose narrowing it takes over.
@@ -144,9 +132,7 @@ class Keys:
 
     async def page(self, viewer: Principal, page: Page) -> list[KeyInfo]:
         """Return the keys that an admin's key sees, oldest first: those of its tenant, within its bounds."""
-        async with connect(self._pool) as connection:
-            cursor = await connection.execute(QUERIES["list_keys"], _visible_to(viewer, None, page))
-            return [_key_info(row) async for row in cursor]
+        return [_key_info(row) for row in await self._rows(QUERIES["list_keys"], **_visible_to(viewer, None, page))]
 
     async def get(self, viewer: Principal, id_: UUID) -> KeyInfo:
         """Return a key that an admin's key sees.
@@ -154,9 +140,7 @@ class Keys:
         Raises:
             NotFound: If there is none.
         """
-        async with connect(self._pool) as connection:
-            cursor = await connection.execute(QUERIES["list_keys"], _visible_to(viewer, id_, Page(1)))
-            row = await cursor.fetchone()
+        row = await self._row(QUERIES["list_keys"], **_visible_to(viewer, id_, Page(1)))
         if row is None:
             raise NotFound("key", str(id_))
         return _key_info(row)

@@ -14,10 +14,11 @@ from lamina.core.queries import Candidate, FilterField, Filters, Memory, Query
 from lamina.core.scope import Scope
 from lamina.core.tiers import Tier
 from lamina.policies.retention.decay import LEAST_STRENGTH
-from lamina.stores.postgres.connection import Pool, read_rows, read_tuples, scope_parameters
+from lamina.stores.postgres.connection import read_rows, read_tuples, scope_parameters
 from lamina.stores.postgres.entities import NAMES, entities_by_name
 from lamina.stores.postgres.filters import Columns, apply_filters, query_parameters, union
 from lamina.stores.postgres.queries import load_queries
+from lamina.stores.postgres.store import PostgresStore
 from lamina.stores.postgres.tiers import LINKED
 from lamina.stores.postgres.vector_indexes import typed
 
@@ -160,11 +161,8 @@ class _ReachedRow(NamedTuple):
     aliases: list[str] | None
 
 
-class KnowledgeReader:
+class KnowledgeReader(PostgresStore):
     """Reads the graph's tables."""
-
-    def __init__(self, pool: Pool) -> None:
-        self._pool = pool
 
     async def named(self, scope: Scope, keys: Sequence[str]) -> dict[str, tuple[UUID, ...]]:
         """Return the entities known by each of these keys; unknown keys are missing."""
@@ -226,13 +224,13 @@ class KnowledgeReader:
 
     async def entities(self, scope: Scope, filters: Filters, ids: Sequence[UUID]) -> dict[UUID, StoredEntity]:
         """Return those of these entities that the scope's user may know of."""
-        rows = await self._rows(QUERIES["read_entities"], scope, filters, ENTITY_COLUMNS, {"ids": list(ids)})
+        rows = await self._filtered(QUERIES["read_entities"], scope, filters, ENTITY_COLUMNS, {"ids": list(ids)})
         return {row["id"]: _entity(row) for row in rows}
 
     async def page(self, scope: Scope, page: Page, type_: str | None) -> list[StoredEntity]:
         """Return the entities, of a type or all, that the scope's user may know of; the one made last first."""
         chosen = {"type": type_, **page.parameters("id")}
-        rows = await self._rows(_LIST_ENTITIES, scope, Filters(min_confidence=0.0), ENTITY_COLUMNS, chosen)
+        rows = await self._filtered(_LIST_ENTITIES, scope, Filters(min_confidence=0.0), ENTITY_COLUMNS, chosen)
         return [_entity(row) for row in rows]
 
     async def reached(
@@ -257,7 +255,9 @@ class KnowledgeReader:
 
     async def facts_of(self, scope: Scope, filters: Filters, ids: Sequence[UUID], limit: int) -> list[str]:
         """Return the edges at these entities as words, the surest first; those that expire are left out."""
-        rows = await self._rows(QUERIES["find_edges"], scope, filters, EDGE_COLUMNS, {"ids": list(ids), "limit": limit})
+        rows = await self._filtered(
+            QUERIES["find_edges"], scope, filters, EDGE_COLUMNS, {"ids": list(ids), "limit": limit}
+        )
         return [f"{row['subject']} {row['type']} {row['object']}" for row in rows]
 
     async def timed_facts(
@@ -288,7 +288,7 @@ class KnowledgeReader:
         """Return those of these memories that the query may see."""
         return (await self.reached(query, ids, (), ())).memories
 
-    async def _rows(
+    async def _filtered(
         self, template: bytes, scope: Scope, filters: Filters, columns: Columns, parameters: Mapping[str, Any]
     ) -> list[DictRow]:
         text, values = apply_filters(template, filters, columns)

@@ -10,29 +10,21 @@ from lamina.core.memory_profiles import MemoryProfile, clean_memory_profile
 from lamina.core.scope import Scope
 from lamina.core.tiers import TIERS
 from lamina.errors import InvalidInput, NotFound
-from lamina.stores.postgres.connection import Connection, Pool, connect, in_transaction, scope_parameters
+from lamina.stores.postgres.connection import Connection, in_transaction, scope_parameters
 from lamina.stores.postgres.epochs import bump_workspace_epochs
 from lamina.stores.postgres.events import record_event
 from lamina.stores.postgres.queries import load_queries
+from lamina.stores.postgres.store import PostgresStore
 
 QUERIES = load_queries("memory_profiles.sql")
 
 
-class MemoryProfiles:
-    """Reads and writes memory profiles; a write raises the workspace's epochs, since it changes search results.
-
-    Args:
-        pool: Connections to Postgres.
-    """
-
-    def __init__(self, pool: Pool) -> None:
-        self._pool = pool
+class MemoryProfiles(PostgresStore):
+    """Reads and writes memory profiles; a write raises the workspace's epochs, since it changes search results."""
 
     async def get(self, scope: Scope) -> MemoryProfile | None:
         """Return the agent's profile in this workspace; ``None`` if it has none."""
-        async with connect(self._pool) as connection:
-            cursor = await connection.execute(QUERIES["get_memory_profile"], _parameters(scope))
-            row = await cursor.fetchone()
+        row = await self._row(QUERIES["get_memory_profile"], **_parameters(scope))
         return None if row is None else stored_profile(row)
 
     async def put(self, scope: Scope, profile: MemoryProfile, now: datetime) -> MemoryProfile:

@@ -23,11 +23,12 @@ from lamina.errors import NotFound
 from lamina.policies.ranking.present_order import asks_for_state
 from lamina.policies.ranking.scores import similarity_score, widening
 from lamina.stores.index.ports import FoundMessages, Visible
-from lamina.stores.postgres.connection import Connection, Pool, connect, read_rows, read_tuples, scope_parameters
+from lamina.stores.postgres.connection import Connection, Pool, read_rows, read_tuples, scope_parameters
 from lamina.stores.postgres.filters import Columns, apply_filters, place_parameters, query_parameters
 from lamina.stores.postgres.large_scopes import LargeScopes
 from lamina.stores.postgres.note_rows import chunk_texts
 from lamina.stores.postgres.queries import load_queries
+from lamina.stores.postgres.store import PostgresStore
 from lamina.stores.postgres.tier_rows import (
     EmbeddingStatements,
     ErasureStatements,
@@ -191,22 +192,20 @@ def chunk_columns(chunks: Mapping[UUID, Sequence[Chunk]], generation: int) -> di
     }
 
 
-class Messages:
+class Messages(PostgresStore):
     """Reads messages."""
-
-    def __init__(self, pool: Pool) -> None:
-        self._pool = pool
 
     async def history(self, scope: Scope, page: Page, *, include_compacted: bool = False) -> list[SessionMessage]:
         """Return the session's messages in order, with or without compacted ones."""
-        parameters = {
-            **scope_parameters(scope),
-            **page.parameters("position", "is_summary", "id"),
-            "include_compacted": include_compacted,
-        }
-        async with connect(self._pool) as connection:
-            cursor = await connection.execute(QUERIES["list_messages"], parameters)
-            return [_session_message(row) async for row in cursor]
+        return [
+            _session_message(row)
+            for row in await self._rows(
+                QUERIES["list_messages"],
+                **scope_parameters(scope),
+                **page.parameters("position", "is_summary", "id"),
+                include_compacted=include_compacted,
+            )
+        ]
 
     async def get(self, tenant: str, id_: UUID) -> SessionMessage:
         """Return one message.
@@ -220,11 +219,8 @@ class Messages:
         return _session_message(rows[0])
 
 
-class MessagesAround:
+class MessagesAround(PostgresStore):
     """Reads messages with their neighbours in the session."""
-
-    def __init__(self, pool: Pool) -> None:
-        self._pool = pool
 
     async def around(self, query: Query, ids: Sequence[UUID]) -> list[Neighbour]:
         """Return these messages and those right before and after them that the query may see.
@@ -242,11 +238,8 @@ _PLACED = np.dtype([("id", "V16"), ("position", ">i8"), ("session", ">i4")])
 _VECTOR_HEAD_BYTES = 4
 
 
-class Conversations:
+class Conversations(PostgresStore):
     """Reads messages for the second stage."""
-
-    def __init__(self, pool: Pool) -> None:
-        self._pool = pool
 
     async def utterances(self, query: Query, ids: Sequence[UUID]) -> dict[UUID, Utterance]:
         """Return the messages by id, with the vectors of the query's generation; of those that are gone, none."""

@@ -38,6 +38,7 @@ from lamina.stores.postgres.filters import Columns, apply_filters, place_paramet
 from lamina.stores.postgres.messages import chunk_columns
 from lamina.stores.postgres.note_rows import note_candidate, note_columns, note_record, note_version, stored_note
 from lamina.stores.postgres.queries import load_queries
+from lamina.stores.postgres.store import PostgresStore
 from lamina.stores.postgres.tier_rows import (
     EmbeddingStatements,
     FoundRow,
@@ -330,11 +331,8 @@ async def count_notes(pool: Pool, area: Area) -> int:
     return int(row["size"]) if row else 0
 
 
-class Notes:
+class Notes(PostgresStore):
     """Reads notes."""
-
-    def __init__(self, pool: Pool) -> None:
-        self._pool = pool
 
     async def get(self, tenant: str, id_: UUID) -> StoredNote:
         """Return the note.
@@ -352,9 +350,7 @@ class Notes:
             NotFound: If the tenant has no such note.
         """
         await self.get(tenant, id_)
-        async with connect(self._pool) as connection:
-            cursor = await connection.execute(QUERIES["read_note_history"], {"id": id_})
-            return [note_version(row) async for row in cursor]
+        return [note_version(row) for row in await self._rows(QUERIES["read_note_history"], id=id_)]
 
     async def page(self, scope: Scope, filters: Filters, category: Category | None, page: Page) -> list[StoredNote]:
         """Return the scope's notes, the latest event first."""
@@ -366,20 +362,11 @@ class Notes:
             )
         text, values = apply_filters(QUERIES["list_notes"], wanted, COLUMNS)
         parameters = scope_parameters(scope) | values | page.parameters("time", "id")
-        async with connect(self._pool) as connection:
-            cursor = await connection.execute(text, parameters)
-            return [stored_note(row) async for row in cursor]
+        return [stored_note(row) for row in await self._rows(text, **parameters)]
 
 
-class NotesSearch:
-    """Finds notes for all sources of the tier in one statement.
-
-    Args:
-        pool: Connections to Postgres.
-    """
-
-    def __init__(self, pool: Pool) -> None:
-        self._pool = pool
+class NotesSearch(PostgresStore):
+    """Finds notes for all sources of the tier in one statement."""
 
     async def find(
         self, query: Query, warm: Sequence[Place], cold: Sequence[Place]

@@ -10,8 +10,9 @@ from lamina.core.memories import MemoryKind
 from lamina.core.principals import Owner
 from lamina.core.scope import Scope
 from lamina.errors import NotFound
-from lamina.stores.postgres.connection import Pool, connect, read_rows, scope_parameters
+from lamina.stores.postgres.connection import read_rows, scope_parameters
 from lamina.stores.postgres.queries import load_queries
+from lamina.stores.postgres.store import PostgresStore
 from lamina.text.hygiene import composed
 
 QUERIES = load_queries("owners.sql")
@@ -71,15 +72,8 @@ class FoundMemory:
     path: str | None
 
 
-class Owners:
-    """Reads whose things are.
-
-    Args:
-        pool: Connections to Postgres.
-    """
-
-    def __init__(self, pool: Pool) -> None:
-        self._pool = pool
+class Owners(PostgresStore):
+    """Reads whose things are."""
 
     async def find(
         self, tenant: str, kind: OwnedKind, ids: Sequence[UUID], users: Collection[str] = ()
@@ -92,12 +86,10 @@ class Owners:
             ids: Of the things.
             users: Names that are tried where only the hash of one is kept.
         """
-        async with connect(self._pool) as connection:
-            cursor = await connection.execute(_FIND[kind], {"tenant": tenant, "ids": list(ids), "users": list(users)})
-            return {
-                row["id"]: Owner(row["id"], row["workspace"], row["namespace"], row["user_id"], row["agent_id"])
-                async for row in cursor
-            }
+        return {
+            row["id"]: Owner(row["id"], row["workspace"], row["namespace"], row["user_id"], row["agent_id"])
+            for row in await self._rows(_FIND[kind], tenant=tenant, ids=list(ids), users=list(users))
+        }
 
     async def memory(self, tenant: str, id_: UUID) -> FoundMemory:
         """Return where the memory of an id is, of whatever kind.
@@ -115,9 +107,9 @@ class Owners:
     async def replaced_agents(self, scope: Scope, documents: Sequence[Document]) -> Mapping[str, str | None]:
         """Return the agents of the documents that these ones would replace, by their keys."""
         hashes = {composed(document.key): document.content_hash() for document in documents}
-        async with connect(self._pool) as connection:
-            parameters = scope_parameters(scope) | {"keys": list(hashes)}
-            cursor = await connection.execute(QUERIES["find_document_agents"], parameters)
-            return {
-                row["key"]: row["agent_id"] async for row in cursor if bytes(row["content_hash"]) != hashes[row["key"]]
-            }
+        parameters = scope_parameters(scope) | {"keys": list(hashes)}
+        return {
+            row["key"]: row["agent_id"]
+            for row in await self._rows(QUERIES["find_document_agents"], **parameters)
+            if bytes(row["content_hash"]) != hashes[row["key"]]
+        }

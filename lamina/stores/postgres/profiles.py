@@ -20,8 +20,9 @@ from lamina.core.paging import Page
 from lamina.core.profiles import FieldTimes, ProfileStatement, TimedDocument, layered, revert, state, verified_after
 from lamina.core.scope import Scope
 from lamina.errors import NotFound
-from lamina.stores.postgres.connection import Connection, Pool, connect, scope_parameters
+from lamina.stores.postgres.connection import Connection, scope_parameters
 from lamina.stores.postgres.queries import load_queries
+from lamina.stores.postgres.store import PostgresStore
 
 QUERIES = load_queries("profiles.sql")
 MANY = 16
@@ -130,24 +131,20 @@ def _owner(scope: Scope, *, is_tenant_wide: bool) -> dict[str, Any]:
     return scope_parameters(scope) | ({"workspace": "", "namespace": ""} if is_tenant_wide else {})
 
 
-class Profiles:
+class Profiles(PostgresStore):
     """Reads profiles."""
-
-    def __init__(self, pool: Pool) -> None:
-        self._pool = pool
 
     async def get(self, scope: Scope, *, is_tenant_wide: bool = False) -> Profile:
         """Return the user's profile; one that was never written is empty, with version 0."""
-        async with connect(self._pool) as connection:
-            owner = _owner(scope, is_tenant_wide=is_tenant_wide)
-            row = await (await connection.execute(QUERIES["get_profile"], owner)).fetchone()
+        owner = _owner(scope, is_tenant_wide=is_tenant_wide)
+        row = await self._row(QUERIES["get_profile"], **owner)
         return _profile(scope, row)
 
     async def layered(self, scope: Scope) -> Profile:
         """Return the user's profile in the namespace over that of the whole tenant; its version is the upper one's."""
-        async with connect(self._pool) as connection:
-            cursor = await connection.execute(QUERIES["get_profile_layers"], scope_parameters(scope))
-            rows = {row["workspace"]: row async for row in cursor}
+        rows = {
+            row["workspace"]: row for row in await self._rows(QUERIES["get_profile_layers"], **scope_parameters(scope))
+        }
         own, beneath = _profile(scope, rows.get(scope.workspace)), _profile(scope, rows.get(""))
         if not beneath.document:
             return own
@@ -160,10 +157,16 @@ class Profiles:
 
     async def versions(self, scope: Scope, page: Page, *, is_tenant_wide: bool = False) -> tuple[ProfileVersion, ...]:
         """Return the states that the user's profile was in, the latest first, as far back as they are kept."""
-        async with connect(self._pool) as connection:
-            parameters = {**_owner(scope, is_tenant_wide=is_tenant_wide), **page.parameters("version")}
-            cursor = await connection.execute(QUERIES["list_profile_versions"], parameters)
-            return tuple([ProfileVersion(**row) async for row in cursor])
+        return tuple(
+            [
+                ProfileVersion(**row)
+                for row in await self._rows(
+                    QUERIES["list_profile_versions"],
+                    **_owner(scope, is_tenant_wide=is_tenant_wide),
+                    **page.parameters("version"),
+                )
+            ]
+        )
 
 
 def _profile(scope: Scope, row: DictRow | None) -> Profile:

@@ -8,9 +8,10 @@ from typing import Any
 from lamina.core.memories import new_id
 from lamina.core.scope import DEFAULT_WORKSPACE
 from lamina.errors import InvalidInput
-from lamina.stores.postgres.connection import Connection, Pool, connect
+from lamina.stores.postgres.connection import Connection
 from lamina.stores.postgres.idempotency import Json, Once, answer_once
 from lamina.stores.postgres.queries import load_queries
+from lamina.stores.postgres.store import PostgresStore
 from lamina.text.hygiene import clean_id
 
 QUERIES = load_queries("provider_metrics.sql")
@@ -88,15 +89,8 @@ async def insert_calls(connection: Connection, tenant: str, calls: Sequence[Infe
     return (await connection.execute(QUERIES["insert_provider_metrics"], parameters)).rowcount
 
 
-class ProviderMetrics:
-    """Records calls and reads their cache hit rates.
-
-    Args:
-        pool: Connections to Postgres.
-    """
-
-    def __init__(self, pool: Pool) -> None:
-        self._pool = pool
+class ProviderMetrics(PostgresStore):
+    """Records calls and reads their cache hit rates."""
 
     async def record(self, tenant: str, calls: Sequence[InferenceCall], now: datetime, once: Once | None = None) -> int:
         """Record calls as made now, in one statement; return how many.
@@ -122,9 +116,7 @@ class ProviderMetrics:
         """
         place = {"tenant": tenant, "workspace": workspace, "agent_id": agent}
         parameters = place | {"since": since, "limit": MAX_RATES}
-        async with connect(self._pool) as connection:
-            cursor = await connection.execute(QUERIES["read_hit_rates"], parameters)
-            return [HitRates(**row) async for row in cursor]
+        return [HitRates(**row) for row in await self._rows(QUERIES["read_hit_rates"], **parameters)]
 
     async def purge_expired(self, now: datetime, ttl_days: float, tenant: str | None = None) -> int:
         """Delete calls older than ``ttl_days``, of a tenant or of all; return how many.
@@ -132,9 +124,7 @@ class ProviderMetrics:
         Raises:
             Unavailable: If Postgres does not answer.
         """
-        parameters = {"cutoff": now - timedelta(days=ttl_days), "tenant": tenant}
-        async with connect(self._pool) as connection:
-            return (await connection.execute(QUERIES["purge_provider_metrics"], parameters)).rowcount
+        return await self._run(QUERIES["purge_provider_metrics"], cutoff=now - timedelta(days=ttl_days), tenant=tenant)
 
 
 def _columns(calls: Sequence[InferenceCall]) -> dict[str, Any]:

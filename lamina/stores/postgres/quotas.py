@@ -7,8 +7,9 @@ from typing import Any
 
 from lamina.core.quotas import STORED, WINDOWS_S, Limits, Resource
 from lamina.policies.limits.allowance import Ask, Grant
-from lamina.stores.postgres.connection import Connection, Pool, connect, connect_directly, in_transaction
+from lamina.stores.postgres.connection import Connection, connect_directly, in_transaction
 from lamina.stores.postgres.queries import load_queries
+from lamina.stores.postgres.store import PostgresStore
 
 QUERIES = load_queries("quotas.sql")
 
@@ -35,21 +36,12 @@ class GrantAsk:
     ask: Ask
 
 
-class Quotas:
-    """Reads quotas, takes grants, counts the rows of tenants.
-
-    Args:
-        pool: Connections to Postgres.
-    """
-
-    def __init__(self, pool: Pool) -> None:
-        self._pool = pool
+class Quotas(PostgresStore):
+    """Reads quotas, takes grants, counts the rows of tenants."""
 
     async def read(self) -> Mapping[Limited, int | None]:
         """Return the amounts of all quotas; ``None`` stands for no limit."""
-        async with connect(self._pool) as connection:
-            cursor = await connection.execute(QUERIES["read_quotas"])
-            return _amounts(await cursor.fetchall())
+        return _amounts(await self._rows(QUERIES["read_quotas"]))
 
     async def set(self, tenant: str, subject: str, amounts: Mapping[Resource, int | None]) -> None:
         """Set quotas of a subject; one without an amount is as in the settings again."""

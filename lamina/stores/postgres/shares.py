@@ -12,24 +12,18 @@ from lamina.core.scope import Scope
 from lamina.core.sharing import MAX_SHARES_INTO, Share
 from lamina.core.tiers import Segment
 from lamina.errors import Conflict, NotFound
-from lamina.stores.postgres.connection import Connection, Pool, connect, in_transaction
+from lamina.stores.postgres.connection import Connection, in_transaction
 from lamina.stores.postgres.epochs import bump_workspace_epochs
 from lamina.stores.postgres.events import record_event
 from lamina.stores.postgres.idempotency import Json, Once, answer_once
 from lamina.stores.postgres.queries import load_queries
+from lamina.stores.postgres.store import PostgresStore
 
 QUERIES = load_queries("shares.sql")
 
 
-class Shares:
-    """Reads and writes shares.
-
-    Args:
-        pool: Connections to Postgres.
-    """
-
-    def __init__(self, pool: Pool) -> None:
-        self._pool = pool
+class Shares(PostgresStore):
+    """Reads and writes shares."""
 
     async def into(self, scope: Scope, now: datetime) -> tuple[Share, ...]:
         """Return the active shares into the scope's workspace, for a search without a stamp.
@@ -37,17 +31,23 @@ class Shares:
         Raises:
             Unavailable: If Postgres does not answer.
         """
-        parameters = {"tenant": scope.tenant, "workspace": scope.workspace, "now": now}
-        async with connect(self._pool) as connection:
-            cursor = await connection.execute(QUERIES["find_shares_into"], parameters)
-            return tuple([stored_share(row) async for row in cursor])
+        return tuple(
+            [
+                stored_share(row)
+                for row in await self._rows(
+                    QUERIES["find_shares_into"], tenant=scope.tenant, workspace=scope.workspace, now=now
+                )
+            ]
+        )
 
     async def page(self, tenant: str, workspace: str, page: Page) -> list[Share]:
         """Return shares from and into the workspace, also revoked and expired ones, latest first."""
-        parameters = {"tenant": tenant, "workspace": workspace, **page.parameters("time", "id")}
-        async with connect(self._pool) as connection:
-            cursor = await connection.execute(QUERIES["list_shares"], parameters)
-            return [stored_share(row) async for row in cursor]
+        return [
+            stored_share(row)
+            for row in await self._rows(
+                QUERIES["list_shares"], tenant=tenant, workspace=workspace, **page.parameters("time", "id")
+            )
+        ]
 
     async def put(self, tenant: str, share: Share, once: Once | None = None) -> UUID:
         """Store a share and return its id; an equal one takes the new expiry and label.
@@ -76,9 +76,7 @@ class Shares:
         Raises:
             NotFound: If the tenant has no such share.
         """
-        async with connect(self._pool) as connection:
-            cursor = await connection.execute(QUERIES["get_share"], {"tenant": tenant, "id": id_})
-            row = await cursor.fetchone()
+        row = await self._row(QUERIES["get_share"], tenant=tenant, id=id_)
         if row is None:
             raise NotFound("share", str(id_))
         return stored_share(row)

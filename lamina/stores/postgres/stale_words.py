@@ -11,9 +11,10 @@ from psycopg.rows import DictRow
 from lamina.core.documents import passage_text
 from lamina.core.memories import Entity
 from lamina.policies.ranking.procedure_matching import index_key
-from lamina.stores.postgres.connection import Connection, Pool, connect, in_transaction
+from lamina.stores.postgres.connection import Connection, in_transaction
 from lamina.stores.postgres.epochs import unsettle
 from lamina.stores.postgres.queries import load_queries
+from lamina.stores.postgres.store import PostgresStore
 from lamina.text.words import index_words, name_key
 
 QUERIES = load_queries("stale_words.sql")
@@ -45,21 +46,12 @@ def _rekey_page(connection: psycopg.Connection[Any]) -> int:
     return len(rows)
 
 
-class StaleWords:
-    """Indexes such texts anew in Postgres.
-
-    Args:
-        pool: Connections to Postgres.
-    """
-
-    def __init__(self, pool: Pool) -> None:
-        self._pool = pool
+class StaleWords(PostgresStore):
+    """Indexes such texts anew in Postgres."""
 
     async def renew(self) -> int:
         """Index the next texts anew, at most 100; return how many, 0 when none is left."""
-        async with connect(self._pool) as connection:
-            cursor = await connection.execute(QUERIES["find_stale_words"], {"limit": PAGE})
-            rows = await cursor.fetchall()
+        rows = await self._rows(QUERIES["find_stale_words"], limit=PAGE)
         for relation in sorted({row["relation"] for row in rows}):
             await self._renew(relation, [row["id"] for row in rows if row["relation"] == relation])
         return len(rows)

@@ -7,8 +7,9 @@ from datetime import date
 import psycopg
 
 from lamina.core.usage import Use, UsedDay
-from lamina.stores.postgres.connection import Pool, connect
+from lamina.stores.postgres.connection import connect
 from lamina.stores.postgres.queries import load_queries
+from lamina.stores.postgres.store import PostgresStore
 
 QUERIES = load_queries("usage.sql")
 
@@ -28,15 +29,8 @@ class Sending:
     may_be_added: bool = False
 
 
-class UsageTable:
-    """Adds to the use of tenants, and reads it.
-
-    Args:
-        pool: Connections to Postgres.
-    """
-
-    def __init__(self, pool: Pool) -> None:
-        self._pool = pool
+class UsageTable(PostgresStore):
+    """Adds to the use of tenants, and reads it."""
 
     async def add(self, amounts: Mapping[tuple[str, date], Mapping[Use, int]], sending: Sending) -> None:
         """Add amounts by tenant and day, and note in ``sending`` how far that came.
@@ -57,7 +51,7 @@ class UsageTable:
 
     async def days(self, tenant: str, since: date, until: date) -> list[UsedDay]:
         """Return the days of a tenant on which something was used, from one on and before another."""
-        async with connect(self._pool) as connection:
-            parameters = {"tenant": tenant, "since": since, "until": until}
-            cursor = await connection.execute(QUERIES["read_usage_days"], parameters)
-            return [UsedDay(row["day"], {use: row[use.value] for use in Use}) async for row in cursor]
+        return [
+            UsedDay(row["day"], {use: row[use.value] for use in Use})
+            for row in await self._rows(QUERIES["read_usage_days"], tenant=tenant, since=since, until=until)
+        ]

@@ -3,7 +3,6 @@
 import logging
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any
 from uuid import UUID
 
 from psycopg.rows import DictRow
@@ -12,8 +11,9 @@ from psycopg.types.json import Jsonb
 from lamina.core.paging import Page
 from lamina.core.webhooks import DeadLetter, Webhook
 from lamina.errors import Conflict, NotFound
-from lamina.stores.postgres.connection import Pool, connect
+from lamina.stores.postgres.connection import connect
 from lamina.stores.postgres.queries import load_queries
+from lamina.stores.postgres.store import PostgresStore
 
 logger = logging.getLogger(__name__)
 QUERIES = load_queries("webhooks.sql")
@@ -22,15 +22,8 @@ CLAIM_S = 120.0
 """Seconds after which the webhook of a process that died is taken by another one."""
 
 
-class WebhookTable:
-    """The webhooks of all tenants.
-
-    Args:
-        pool: Connections to Postgres.
-    """
-
-    def __init__(self, pool: Pool) -> None:
-        self._pool = pool
+class WebhookTable(PostgresStore):
+    """The webhooks of all tenants."""
 
     async def add(self, webhook: Webhook, *, most: int) -> None:
         """Store a webhook; it gets the events that are committed from now on.
@@ -125,8 +118,11 @@ class WebhookTable:
 
     async def advance(self, id_: UUID, claim: UUID, position: int, delivered: int) -> bool:
         """Move a webhook on behind the events that were sent; report whether the claim holds still."""
-        row = {"id": id_, "claim": claim, "position": position, "delivered": delivered, "claim_s": CLAIM_S}
-        return bool(await self._rows(QUERIES["advance_webhook"], **row))
+        return bool(
+            await self._rows(
+                QUERIES["advance_webhook"], id=id_, claim=claim, position=position, delivered=delivered, claim_s=CLAIM_S
+            )
+        )
 
     async def postpone(self, id_: UUID, claim: UUID, error: str, pause: timedelta) -> None:
         """Count a failed attempt, and release the webhook until the pause is over."""
@@ -137,8 +133,16 @@ class WebhookTable:
     ) -> None:
         """Make an event, by its position and id, a dead letter, and release the webhook until the pause is over."""
         seq, event_id = event
-        row = {"id": id_, "claim": claim, "seq": seq, "event_id": event_id, "error": error, "pause": pause}
-        await self._run(QUERIES["give_up_event"], attempts=attempts, **row)
+        await self._run(
+            QUERIES["give_up_event"],
+            attempts=attempts,
+            id=id_,
+            claim=claim,
+            seq=seq,
+            event_id=event_id,
+            error=error,
+            pause=pause,
+        )
 
     async def release(self, id_: UUID, claim: UUID) -> None:
         """Release a webhook."""
@@ -158,16 +162,7 @@ class WebhookTable:
 
     async def end_letters(self, tenant: str) -> int:
         """Delete dead letters whose events have ended; count them."""
-        async with connect(self._pool) as connection:
-            return (await connection.execute(QUERIES["end_letters_without_event"], {"tenant": tenant})).rowcount
-
-    async def _rows(self, statement: bytes, **parameters: Any) -> list[DictRow]:
-        async with connect(self._pool) as connection:
-            return await (await connection.execute(statement, parameters)).fetchall()
-
-    async def _run(self, statement: bytes, **parameters: Any) -> None:
-        async with connect(self._pool) as connection:
-            await connection.execute(statement, parameters)
+        return await self._run(QUERIES["end_letters_without_event"], tenant=tenant)
 
 
 def _webhook(row: DictRow) -> Webhook:

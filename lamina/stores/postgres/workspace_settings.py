@@ -10,23 +10,17 @@ from pydantic import TypeAdapter
 
 from lamina.core.tiers import TIERS
 from lamina.core.workspace_settings import UNSET, WorkspaceSettings
-from lamina.stores.postgres.connection import Connection, Pool, connect, in_transaction
+from lamina.stores.postgres.connection import Connection, connect, in_transaction
 from lamina.stores.postgres.epochs import bump_workspace_epochs
 from lamina.stores.postgres.queries import load_queries
+from lamina.stores.postgres.store import PostgresStore
 
 QUERIES = load_queries("workspace_settings.sql")
 _SETTINGS = TypeAdapter(WorkspaceSettings)
 
 
-class WorkspaceSettingsStore:
-    """Reads and writes settings of workspaces; a write raises the epochs, since it changes search results.
-
-    Args:
-        pool: Connections to Postgres.
-    """
-
-    def __init__(self, pool: Pool) -> None:
-        self._pool = pool
+class WorkspaceSettingsStore(PostgresStore):
+    """Reads and writes settings of workspaces; a write raises the epochs, since it changes search results."""
 
     async def get(self, tenant: str, workspace: str) -> WorkspaceSettings:
         """Return the settings of a workspace, with nothing set if they were never written."""
