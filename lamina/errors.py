@@ -4,9 +4,20 @@ The HTTP edge maps every class to one status; the CLI prints the text. Fields go
 ``super().__init__`` so that an error survives pickling between processes.
 """
 
+from typing import ClassVar
+
 
 class LaminaError(Exception):
-    """Base of every error that a caller may act on."""
+    """Base of every error that a caller may act on.
+
+    Attributes:
+        wording: Its text, a format string over its fields; without one, the arguments.
+    """
+
+    wording: ClassVar[str] = ""
+
+    def __str__(self) -> str:
+        return self.wording.format_map(vars(self)) if self.wording else super().__str__()
 
 
 class InvalidInput(LaminaError):
@@ -17,13 +28,12 @@ class InvalidInput(LaminaError):
         reason: What is wrong and what would be right.
     """
 
+    wording = "{field}: {reason}"
+
     def __init__(self, field: str, reason: str) -> None:
         super().__init__(field, reason)
         self.field = field
         self.reason = reason
-
-    def __str__(self) -> str:
-        return f"{self.field}: {self.reason}"
 
 
 class TooLarge(InvalidInput):
@@ -38,8 +48,7 @@ class TooLarge(InvalidInput):
 class Unauthenticated(LaminaError):
     """No key, or a key that is unknown or revoked; send a valid one."""
 
-    def __str__(self) -> str:
-        return "no valid API key; send `Authorization: Bearer <key>` (create one with `lamina keys create`)"
+    wording = "no valid API key; send `Authorization: Bearer <key>` (create one with `lamina keys create`)"
 
 
 class InvalidToken(Unauthenticated):
@@ -49,12 +58,11 @@ class InvalidToken(Unauthenticated):
         reason: What is wrong with it.
     """
 
+    wording = "the token is not valid: {reason}; get one from its issuer for this service"
+
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
         self.reason = reason
-
-    def __str__(self) -> str:
-        return f"the token is not valid: {self.reason}; get one from its issuer for this service"
 
 
 class Forbidden(LaminaError):
@@ -65,13 +73,12 @@ class Forbidden(LaminaError):
         needed: Lowest role that would do.
     """
 
+    wording = "this key has the role {role}; this call needs {needed}"
+
     def __init__(self, role: str, needed: str) -> None:
         super().__init__(role, needed)
         self.role = role
         self.needed = needed
-
-    def __str__(self) -> str:
-        return f"this key has the role {self.role}; this call needs {self.needed}"
 
 
 class OutsideBounds(LaminaError):
@@ -82,13 +89,12 @@ class OutsideBounds(LaminaError):
         reason: How it does, and what would do.
     """
 
+    wording = "{field}: {reason}"
+
     def __init__(self, field: str, reason: str) -> None:
         super().__init__(field, reason)
         self.field = field
         self.reason = reason
-
-    def __str__(self) -> str:
-        return f"{self.field}: {self.reason}"
 
 
 class InsufficientScope(LaminaError):
@@ -98,12 +104,11 @@ class InsufficientScope(LaminaError):
         scopes: All scopes that the call needs.
     """
 
+    wording = "the scopes of this token do not reach this far; get one with {scopes}"
+
     def __init__(self, scopes: str) -> None:
         super().__init__(scopes)
         self.scopes = scopes
-
-    def __str__(self) -> str:
-        return f"the scopes of this token do not reach this far; get one with {self.scopes}"
 
 
 class NotFound(LaminaError):
@@ -136,9 +141,6 @@ class Conflict(LaminaError):
         super().__init__(reason)
         self.reason = reason
 
-    def __str__(self) -> str:
-        return self.reason
-
 
 class PreconditionFailed(LaminaError):
     """The stored row is in another state than the one on which the request insists; read it again.
@@ -148,13 +150,12 @@ class PreconditionFailed(LaminaError):
         reason: The state that was found, and how to go on.
     """
 
+    wording = "{header}: {reason}"
+
     def __init__(self, header: str, reason: str) -> None:
         super().__init__(header, reason)
         self.header = header
         self.reason = reason
-
-    def __str__(self) -> str:
-        return f"{self.header}: {self.reason}"
 
 
 class Unavailable(LaminaError):
@@ -166,14 +167,13 @@ class Unavailable(LaminaError):
         retry_after_s: After how many seconds a retry makes sense.
     """
 
+    wording = "{part} is not available: {reason}; retry in {retry_after_s} s"
+
     def __init__(self, part: str, reason: str, retry_after_s: int = 1) -> None:
         super().__init__(part, reason, retry_after_s)
         self.part = part
         self.reason = reason
         self.retry_after_s = retry_after_s
-
-    def __str__(self) -> str:
-        return f"{self.part} is not available: {self.reason}; retry in {self.retry_after_s} s"
 
 
 TURN = "turn"
@@ -193,8 +193,7 @@ class LimitReached(Overloaded):
         retry_after_s: After how many seconds a retry makes sense.
     """
 
-    def __str__(self) -> str:
-        return f"limit of this {self.part}: {self.reason}; retry in {self.retry_after_s} s"
+    wording = "limit of this {part}: {reason}; retry in {retry_after_s} s"
 
 
 class Misconfigured(LaminaError):
@@ -205,13 +204,12 @@ class Misconfigured(LaminaError):
         remedy: What the operator can do.
     """
 
+    wording = "{what}; {remedy}"
+
     def __init__(self, what: str, remedy: str) -> None:
         super().__init__(what, remedy)
         self.what = what
         self.remedy = remedy
-
-    def __str__(self) -> str:
-        return f"{self.what}; {self.remedy}"
 
 
 def describe_error(error: BaseException) -> str:

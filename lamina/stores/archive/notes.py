@@ -34,15 +34,14 @@ class UnreadableArchive(LaminaError):
         remedy: Advice to the operator.
     """
 
+    wording = "archive file {file}: expected {expected}, found {found}; {remedy}"
+
     def __init__(self, file: str, expected: str, found: str, remedy: str = "restore it from a backup") -> None:
         super().__init__(file, expected, found, remedy)
         self.file = file
         self.expected = expected
         self.found = found
         self.remedy = remedy
-
-    def __str__(self) -> str:
-        return f"archive file {self.file}: expected {self.expected}, found {self.found}; {self.remedy}"
 
 
 class ArchivedChunk(NamedTuple):
