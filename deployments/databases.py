@@ -57,11 +57,9 @@ class Databases:
 
     def refuse_failure(self) -> None:
         """Raise the error of a start that has failed already; a server's is waited for, since it comes at once."""
-        if isinstance(self._settings.postgres, PostgresServerSettings) or self._has_started():
+        has_started = self._starting is not None and self._starting.done()
+        if has_started or isinstance(self._settings.postgres, PostgresServerSettings):
             self.started()
-
-    def _has_started(self) -> bool:
-        return self._starting is not None and self._starting.done()
 
     def started(self) -> tuple[Settings, str]:
         """Wait for them; return the settings with their addresses, and the local key.

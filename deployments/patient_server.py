@@ -116,11 +116,10 @@ def install(limits: FrontDoorSettings, *, counts_connections: bool) -> None:
         counts_connections: Whether clients connect to this process; otherwise HAProxy does for all of them.
     """
     PatientProtocol.limits = limits
-    PatientProtocol.open_connections = connections_of(limits) if counts_connections else None
+    PatientProtocol.open_connections = (
+        OpenConnections(limits.connections, limits.connections_per_address, limits.trusted_proxies)
+        if counts_connections
+        else None
+    )
     # Serve takes no class of protocol; it takes the one that uvicorn chooses.
     uvicorn.config.HTTP_PROTOCOLS["auto"] = f"{__name__}:{PatientProtocol.__name__}"
-
-
-def connections_of(limits: FrontDoorSettings) -> OpenConnections:
-    """Return a count of no connection yet."""
-    return OpenConnections(limits.connections, limits.connections_per_address, limits.trusted_proxies)

@@ -229,14 +229,11 @@ def _hooks(
 ) -> Edit:
     """Return a file of hooks, with one for each event."""
 
-    def command_of(verb: str) -> str:
-        return shlex.join([*hook[:2], verb, *hook[2:]])
-
     def put(text: str) -> str:
         if version is not None and "version" not in jsonc.parsed(text):
             text = jsonc.with_member(text, ("version",), version)
         for event, verb in verbs.items():
-            text = jsonc.with_item(text, ("hooks", event), form(command_of(verb)), _is_own)
+            text = jsonc.with_item(text, ("hooks", event), form(shlex.join([*hook[:2], verb, *hook[2:]])), _is_own)
         return text
 
     def cut(text: str) -> str:

@@ -127,6 +127,7 @@ def _error(response: httpx.Response, body: Mapping[str, Any]) -> LaminaError:
 def _nearest(response: httpx.Response, body: Mapping[str, Any]) -> LaminaError:
     detail = str(body.get("detail") or response.reason_phrase)
     wait = _seconds(response.headers.get("Retry-After", ""))
+    first = next(iter(body.get("errors") or []), None)
     errors: Mapping[int, LaminaError] = {
         401: Unauthenticated(),
         403: Forbidden("unknown", detail),
@@ -134,7 +135,7 @@ def _nearest(response: httpx.Response, body: Mapping[str, Any]) -> LaminaError:
         409: Conflict(detail),
         412: PreconditionFailed("request", detail),
         413: TooLarge("request", detail),
-        422: _invalid(body, detail),
+        422: InvalidInput(first["field"], first["reason"]) if first else InvalidInput("request", detail),
         429: Overloaded("lamina", detail, wait),
     }
     return errors.get(response.status_code) or Unavailable("lamina", f"{response.status_code} {detail}", wait)
@@ -149,8 +150,3 @@ def _seconds(retry_after: str) -> int:
     except ValueError:
         return 1
     return max(1, ceil((until.replace(tzinfo=until.tzinfo or UTC) - datetime.now(UTC)).total_seconds()))
-
-
-def _invalid(body: Mapping[str, Any], detail: str) -> InvalidInput:
-    first = next(iter(body.get("errors") or []), None)
-    return InvalidInput(first["field"], first["reason"]) if first else InvalidInput("request", detail)

@@ -5,7 +5,7 @@ from typing import Any
 
 from lamina.config_check.containers import Container, templates_of
 from lamina.config_check.documents import mapping_at, value_at
-from lamina.config_check.findings import Finding, Place, warning
+from lamina.config_check.findings import Finding, warning
 from lamina.config_check.ray_clusters import CLUSTER_PATHS
 
 INGRESS, EGRESS = "Ingress", "Egress"
@@ -43,12 +43,12 @@ def check_reach(document: Mapping[str, Any], policies: Sequence[Mapping[str, Any
         guarding = [policy for policy in policies if _selects(policy, labels)]
         for direction, fault in _FAULTS.items():
             if not any(direction in _directions(policy) for policy in guarding):
-                yield _unguarded(place, fault, direction)
-
-
-def _unguarded(place: Place, fault: str, direction: str) -> Finding:
-    remedy = f"add a NetworkPolicy with policyTypes: [{direction}] that selects their labels, as configs/kuberay does"
-    return warning((*place, "metadata", "labels"), f"{fault}: no NetworkPolicy of these files selects them", remedy)
+                yield warning(
+                    (*place, "metadata", "labels"),
+                    f"{fault}: no NetworkPolicy of these files selects them",
+                    f"add a NetworkPolicy with policyTypes: [{direction}] that selects their labels, "
+                    "as configs/kuberay does",
+                )
 
 
 def _selects(policy: Mapping[str, Any], labels: Mapping[str, Any]) -> bool:

@@ -318,7 +318,8 @@ def _add_central(
     while left := {place for place in left if quotes.has_room(quotable[place])}:
         item = quotable[max(left, key=lambda place: (_score(quotable[place], values, nearest, quotes), -place))]
         left.remove(item.place)
-        if not _is_repeated(item, cosines, quotes):
+        near = [other for other in quotes.sentences if cosines[item.place, other.place] >= SAME_COSINE]
+        if not any(item.anchor == other.anchor and is_same_statement(item.text, other.text) for other in near):
             quotes.add(item)
             np.maximum(nearest, cosines[item.place], out=nearest)
 
@@ -326,8 +327,3 @@ def _add_central(
 def _score(item: _Sentence, values: NDArray[np.float64], nearest: NDArray[np.float64], quotes: _Quotes) -> float:
     marginal = RELEVANCE * values[item.place] - (1 - RELEVANCE) * nearest[item.place]
     return round(float(marginal), 5) + (NEW_NAME if item.names - quotes.names else 0)
-
-
-def _is_repeated(item: _Sentence, cosines: NDArray[np.float32], quotes: _Quotes) -> bool:
-    near = [other for other in quotes.sentences if cosines[item.place, other.place] >= SAME_COSINE]
-    return any(item.anchor == other.anchor and is_same_statement(item.text, other.text) for other in near)

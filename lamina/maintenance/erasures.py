@@ -246,7 +246,8 @@ class Erasures:
             remnants += await self._places.rewrite()
             remnants += await self._places.leftovers()
             for erasure in erasures:
-                await self._complete(erasure, [*dict.fromkeys(remnants), *self._by_nature()])
+                cached = replace(CACHED, until=self._clock() + self._places.cached_for)
+                await self._complete(erasure, [*dict.fromkeys(remnants), cached, *BY_NATURE])
         except Exception as error:  # noqa: BLE001 - it is tried again
             await self._hold(erasures, error)
 
@@ -264,9 +265,6 @@ class Erasures:
         # First the key: a receipt that nobody can check is none.
         await self._table.put_key(key_id, pem)
         await self._table.complete(erasure.id, receipt, now)
-
-    def _by_nature(self) -> list[Remnant]:
-        return [replace(CACHED, until=self._clock() + self._places.cached_for), *BY_NATURE]
 
 
 CACHED = Remnant(

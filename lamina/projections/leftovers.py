@@ -35,7 +35,11 @@ def remove_leftovers(settings: Settings, generation: Generation, former: Sequenc
         shutil.rmtree(path, ignore_errors=True)
     unused = sorted(set(_unused(settings, generation, data_dir)))
     here = [Remnant(f"{path.relative_to(data_dir)}/*", "memories in a store without use", _ENDS) for path in unused]
-    return [*here, *(_former_remnant(store) for store in former if _is_elsewhere(store, data_dir))]
+    elsewhere = [store for store in former if _is_elsewhere(store, data_dir)]
+    return here + [
+        Remnant(store.place, f"what {store.projection} held until {store.left_at:%Y-%m-%d}", _ENDS)
+        for store in elsewhere
+    ]
 
 
 def _set_aside(data_dir: Path) -> Iterator[Path]:
@@ -76,7 +80,3 @@ def _is_elsewhere(store: FormerStore, data_dir: Path) -> bool:
         path = Path(place.partition(" ")[2])
         return path.is_dir() and not path.is_relative_to(data_dir)
     return kind not in {"embedded", "off"}
-
-
-def _former_remnant(store: FormerStore) -> Remnant:
-    return Remnant(store.place, f"what {store.projection} held until {store.left_at:%Y-%m-%d}", _ENDS)

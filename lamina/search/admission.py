@@ -134,10 +134,8 @@ class AdmittedSearch:
             Overloaded: If the search would wait too long for its turn; nothing was done.
             LaminaError: From the search.
         """
-        async with self._places.place(request.scope.tenant, _kind(request, hints)):
+        depth = max(request.limit, request.per_source).bit_length()
+        words = len(request.text).bit_length()
+        kind = (request.tiers, depth, words, hints.embedding is None, hints.graph is None)
+        async with self._places.place(request.scope.tenant, kind):
             return await self._search.search(request, hints)
-
-
-def _kind(request: SearchRequest, hints: SearchHints) -> Hashable:
-    depth = max(request.limit, request.per_source).bit_length()
-    return request.tiers, depth, len(request.text).bit_length(), hints.embedding is None, hints.graph is None

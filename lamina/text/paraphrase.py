@@ -252,11 +252,7 @@ def _are_understood(one: Sequence[str], other: Sequence[str]) -> bool:
     mine, theirs = leftovers([_stem(word) for word in one], [_stem(word) for word in other])
     changed = {*mine, *theirs}
     strange = [word for word in (*one, *other) if _stem(word) in changed and not is_understood(word)]
-    return is_english(one, other) and all(_is_in_form(word, one, other) for word in strange)
-
-
-def _is_in_form(word: str, one: Sequence[str], other: Sequence[str]) -> bool:
-    return _has_form_in(word, other if word in one else one)
+    return is_english(one, other) and all(_has_form_in(word, other if word in one else one) for word in strange)
 
 
 def statement_kinds(texts: Sequence[str]) -> list[Hashable]:

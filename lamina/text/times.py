@@ -128,7 +128,7 @@ def asked_time(question: str, now: datetime, zone: tzinfo) -> AskedTime | None:
         return None
     try:
         said = Said(now.astimezone(zone).replace(tzinfo=None), FUTURE.search(text) is not None, is_question=True)
-        spans = _bounded(text, said)
+        spans = [_with_bound(text, span) for span in _ranges(text, _spans(text, said), said)]
     except (OverflowError, ValueError):  # the first or last years of the calendar
         return None
     if spans:
@@ -342,11 +342,6 @@ def _shifted(span: _Span, years: int) -> _Span:
 def _of_year(moment: datetime, year: int) -> datetime:
     last = calendar.monthrange(year, moment.month)[1]
     return moment.replace(year=year, day=min(moment.day, last))
-
-
-def _bounded(text: str, said: Said) -> list[_Span]:
-    """Return the stretches of a question; before, since and after one, all that lies there."""
-    return [_with_bound(text, span) for span in _ranges(text, _spans(text, said), said)]
 
 
 def _with_bound(text: str, span: _Span) -> _Span:

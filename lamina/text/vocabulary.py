@@ -131,11 +131,7 @@ anybody anyone
 """.strip().splitlines()
 
 
-def _meanings() -> dict[str, str]:
-    return {word: line.split()[0] for line in _SYNONYMS for word in line.split()}
-
-
-_MEANINGS = _meanings()
+_MEANINGS = {word: line.split()[0] for line in _SYNONYMS for word in line.split()}
 # An ending, and what the base has in its place.
 _INFLECTIONS = (
     *(("ies", "y"), ("ied", "y"), ("es", ""), ("es", "e"), ("s", ""), ("ed", ""), ("ed", "e"), ("ing", "")),

@@ -55,22 +55,6 @@ class FalkorDBEngine:
         self._graph: Any = AsyncGraph(client, graph)
         self._read_deadline_s = read_deadline_s
 
-    def for_build(self, build: int) -> "FalkorDBEngine":
-        """Return one that runs Cypher on the graph of a build, over the same connections."""
-        return FalkorDBEngine(self._client, _key(build), read_deadline_s=self._read_deadline_s)
-
-    async def switch(self, build: int) -> None:
-        """Put the graph of a build in the place of the searched one, at once and once; remove those of earlier builds.
-
-        Queries that run are answered from the graph that they began on.
-        """
-        async with _answered(WRITE_TIMEOUT_S):
-            await self._client.eval(_switch(), 3, _key(build), GRAPH, BUILD, build)
-            graphs = [key async for key in self._client.scan_iter(match=f"{GRAPH}:*", _type="graphdata")]
-            if earlier := [key for key in graphs if _is_before(key, build)]:
-                await self._client.delete(*earlier)
-        await self.flush()
-
     async def read(self, text: str, parameters: Parameters, *, is_long: bool = False) -> Sequence[Row]:
         """Return the rows of a statement; none from a server that knows of no graph yet."""
         deadline_s = LONG_READ_TIMEOUT_S if is_long else self._read_deadline_s
@@ -119,6 +103,48 @@ class FalkorDBEngine:
         if not written:
             raise Unavailable(PART, f"the server has not written to its disk within {WRITE_TIMEOUT_S:g} s")
 
+    async def close(self) -> None:
+        """Release the connections."""
+        await self._client.aclose()
+
+
+class FalkorDBGraph(CypherGraph):
+    """The graph store of a FalkorDB server, which can be rebuilt beside itself.
+
+    Args:
+        client: The server; one to be made anew for each event loop.
+        read_deadline_s: Seconds after which a read is given up, by the server too.
+    """
+
+    def __init__(self, client: Any, *, read_deadline_s: float) -> None:
+        self._client = client
+        self._read_deadline_s = read_deadline_s
+        super().__init__(FalkorDBEngine(client, read_deadline_s=read_deadline_s))
+
+    def beside(self, build: int) -> CypherGraph:
+        """Return the store of a build, which no search reads yet; its first changes create it.
+
+        Args:
+            build: From 1; a later one is higher.
+        """
+        return CypherGraph(FalkorDBEngine(self._client, _key(build), read_deadline_s=self._read_deadline_s))
+
+    async def switch(self, build: int) -> None:
+        """Have searches use the store of the build from now on, and give up those before; idempotent.
+
+        Queries that run are answered from the graph that they began on. A build that took no change leaves the store
+        empty; one before the present one changes nothing.
+
+        Raises:
+            Unavailable: If the store does not answer; the switch is made or not, as a second call will find.
+        """
+        async with _answered(WRITE_TIMEOUT_S):
+            await self._client.eval(_switch(), 3, _key(build), GRAPH, BUILD, build)
+            graphs = [key async for key in self._client.scan_iter(match=f"{GRAPH}:*", _type="graphdata")]
+            if earlier := [key for key in graphs if _is_before(key, build)]:
+                await self._client.delete(*earlier)
+        await self.flush()
+
     async def installation(self) -> str | None:
         """Return the identity beside the graphs; ``None`` if there is none."""
         async with _answered(WRITE_TIMEOUT_S):
@@ -139,8 +165,12 @@ class FalkorDBEngine:
         async with _answered(WRITE_TIMEOUT_S):
             await self._client.set(MARK, mark)
 
-    async def compact(self) -> Sequence[Remnant]:
-        """Have the server write its files anew from its memory; a server that refuses to is named."""
+    async def compact(self, tenant: str) -> Sequence[Remnant]:  # noqa: ARG002 - one file for all
+        """Have the server write its files anew from its memory; a server that refuses to is named.
+
+        Raises:
+            Unavailable: If the store does not answer, or cannot write.
+        """
         async with _answered(COMPACT_TIMEOUT_S):
             try:
                 await self._write_anew()
@@ -187,64 +217,6 @@ class FalkorDBEngine:
                 return state
             await asyncio.sleep(STEP_S)
 
-    async def close(self) -> None:
-        """Release the connections."""
-        await self._client.aclose()
-
-
-class FalkorDBGraph(CypherGraph):
-    """The graph store of a FalkorDB server, which can be rebuilt beside itself.
-
-    Args:
-        engine: The server.
-    """
-
-    def __init__(self, engine: FalkorDBEngine) -> None:
-        super().__init__(engine)
-        self._server = engine
-
-    def beside(self, build: int) -> CypherGraph:
-        """Return the store of a build, which no search reads yet; its first changes create it.
-
-        Args:
-            build: From 1; a later one is higher.
-        """
-        return CypherGraph(self._server.for_build(build))
-
-    async def switch(self, build: int) -> None:
-        """Have searches use the store of the build from now on, and give up those before; idempotent.
-
-        A build that took no change leaves the store empty; one before the present one changes nothing.
-
-        Raises:
-            Unavailable: If the store does not answer; the switch is made or not, as a second call will find.
-        """
-        await self._server.switch(build)
-
-    async def installation(self) -> str | None:
-        """Return the identity of the installation that the server's graph belongs to."""
-        return await self._server.installation()
-
-    async def belong_to(self, installation: str) -> None:
-        """Have the server's graph belong to an installation from now on."""
-        await self._server.belong_to(installation)
-
-    async def mark(self) -> int:
-        """Return the number of the last flush that the server has; 0 if it has none."""
-        return await self._server.mark()
-
-    async def set_mark(self, mark: int) -> None:
-        """Keep the number of a flush."""
-        await self._server.set_mark(mark)
-
-    async def compact(self, tenant: str) -> Sequence[Remnant]:  # noqa: ARG002 - one file for all
-        """Have the server write its files anew, without the graph's deleted rows.
-
-        Raises:
-            Unavailable: If the store does not answer, or cannot write.
-        """
-        return await self._server.compact()
-
 
 def falkordb_graph(url: str, *, connections: int, read_deadline_s: float) -> FalkorDBGraph:
     """Return the graph store of a FalkorDB server; its first call connects.
@@ -265,7 +237,7 @@ def falkordb_graph(url: str, *, connections: int, read_deadline_s: float) -> Fal
         retry=Retry(ExponentialBackoff(cap=0.1, base=0.01), 3, supported_errors=(RedisConnectionError,)),
     )
     # Their client's own class asks the server about clusters, blocking, whenever it is made.
-    return FalkorDBGraph(FalkorDBEngine(Redis.from_pool(pool), read_deadline_s=read_deadline_s))
+    return FalkorDBGraph(Redis.from_pool(pool), read_deadline_s=read_deadline_s)
 
 
 @cache

@@ -248,7 +248,11 @@ class KnowledgeReader(PostgresStore):
         rows = list(map(_ReachedRow._make, await read_tuples(self._pool, text, parameters, by_key=True)))
         of_graph = [row for row in rows if row.tier == Tier.GRAPH]
         return Reached(
-            {row.id: _linked(row) for row in rows if row.tier != Tier.GRAPH},
+            {
+                row.id: LinkedMemory(Candidate(row.id, Tier(row.tier), *row[2:11]), row.cosine)
+                for row in rows
+                if row.tier != Tier.GRAPH
+            },
             {(row.from_id, row.type, row.to_id): _fact(row) for row in of_graph if row.from_id and row.to_id},
             {row.id: _stated(row) for row in of_graph if row.from_id is None},
         )
@@ -325,10 +329,6 @@ def _reached_parts(
     if entities:
         text, values = apply_filters(QUERIES["reached_entities"], query.filters, ENTITY_COLUMNS)
         yield text, own | values | {"ids": list(entities)}
-
-
-def _linked(row: _ReachedRow) -> LinkedMemory:
-    return LinkedMemory(Candidate(row.id, Tier(row.tier), *row[2:11]), row.cosine)
 
 
 def _fact(row: _ReachedRow) -> Memory:

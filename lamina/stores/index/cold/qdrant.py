@@ -13,10 +13,10 @@ from lamina.stores.index.cold.collections import Layout, by_collection, collecti
 from lamina.stores.index.ports import ChunkHit
 from lamina.stores.index.qdrant.collections import Collections, collection_of_build, connect
 from lamina.stores.index.qdrant.index import QdrantBuild, QdrantIndex
-from lamina.stores.index.qdrant.installation import read_installation, read_mark, write_installation, write_mark
+from lamina.stores.index.qdrant.installation import OwnedCollections
 
 
-class QdrantColdIndex:
+class QdrantColdIndex(OwnedCollections):
     """Collections of cold notes; one appears with its first note, and reading makes none.
 
     Args:
@@ -36,12 +36,11 @@ class QdrantColdIndex:
         layout: Layout,
         client: AsyncQdrantClient | None = None,
     ) -> None:
-        self._settings = settings
+        super().__init__(settings, client or connect(settings, name), f"{name}.")
         self._prefix = f"{name}."
         self._mark = f"{name}.current"
         self._dimension = dimension
         self._layout = layout
-        self._client = client or connect(settings, name)
         self._collections = Collections(settings, self._client, dimension=dimension)
 
     async def prepare(self) -> bool:
@@ -63,9 +62,6 @@ class QdrantColdIndex:
         for alias, part in by_collection(changes, self._alias, held if has_unknown_memory(changes) else ()).items():
             if alias in held or any(change.record for change in part):
                 await self._index(alias).apply(part)
-
-    async def flush(self) -> None:
-        """Return at once: the server has the changes in its log."""
 
     async def by_vector(self, query: Query) -> list[ChunkHit]:
         """Return the nearest chunks by cosine, best first; none where nothing is cold."""
@@ -93,29 +89,9 @@ class QdrantColdIndex:
         built = await self._collections.built(self._prefix, build)
         await self._collections.switch(sorted(built | {self._mark}), build, freed=sorted(held.keys() - built))
 
-    async def installation(self) -> str | None:
-        """Return the identity of the installation that the prefix belongs to."""
-        return await read_installation(self._client, self._settings)
-
-    async def belong_to(self, installation: str) -> None:
-        """Have the prefix belong to an installation from now on."""
-        await write_installation(self._client, self._settings, installation)
-
-    async def mark(self) -> int:
-        """Return the number of the last flush; 0 if there is none."""
-        return await read_mark(self._client, self._settings, self._prefix)
-
-    async def set_mark(self, mark: int) -> None:
-        """Keep the number of a flush."""
-        await write_mark(self._client, self._settings, self._prefix, mark)
-
     async def probe(self) -> None:
         """Return if the server answers."""
         await self._held()
-
-    async def close(self) -> None:
-        """Release the connections."""
-        await self._client.close()
 
     async def apply_beside(self, build: int, changes: Sequence[Change[PlacedRecord]]) -> None:
         """Take over the given states in the collections of a build."""

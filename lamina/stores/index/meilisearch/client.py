@@ -185,7 +185,8 @@ class MeilisearchServer:
         except MeilisearchApiError as error:
             raise _library_error(error, path) from error
         except (MeilisearchCommunicationError, MeilisearchTimeoutError, RequestException) as error:
-            raise Unavailable(PART, f"{self._shown} does not answer: {_cause(error)}") from error
+            cause = type(error.__cause__ or error).__name__
+            raise Unavailable(PART, f"{self._shown} does not answer: {cause}") from error
 
     def _connection(self) -> _Connection:
         if not hasattr(self._own, "connection"):
@@ -209,10 +210,6 @@ def _version(found: Any) -> tuple[int, int] | None:
         return int(major), int(minor)
     except (AttributeError, KeyError, TypeError, ValueError):
         return None
-
-
-def _cause(error: BaseException) -> str:
-    return type(error.__cause__ or error).__name__
 
 
 def _library_error(error: MeilisearchApiError, path: str) -> LaminaError:

@@ -32,7 +32,7 @@ from lamina.stores.index.qdrant.collections import (
     library_errors,
 )
 from lamina.stores.index.qdrant.filters import DIALECT
-from lamina.stores.index.qdrant.installation import read_installation, read_mark, write_installation, write_mark
+from lamina.stores.index.qdrant.installation import OwnedCollections
 
 POINTS_OF_A_CALL = 256
 SCROLL_PAGE = 1000
@@ -40,7 +40,7 @@ Request = models.QueryRequest
 Point = models.ScoredPoint
 
 
-class QdrantIndex:
+class QdrantIndex(OwnedCollections):
     """Chunks of memories with their words and, if it has any, their vectors; any number of processes may use it.
 
     A change is visible to all when the call returns. It is in the server's write-ahead log then, which survives the
@@ -67,12 +67,11 @@ class QdrantIndex:
         client: AsyncQdrantClient | None = None,
         collections: Collections | None = None,
     ) -> None:
-        self._settings = settings
+        super().__init__(settings, client or connect(settings, name), name)
         self._name = name
         self._dimension = dimension
         self._by_session = by_session
         self._is_lasting = is_lasting
-        self._client = client or connect(settings, name)
         self._collections = collections or Collections(settings, self._client, dimension=dimension)
 
     async def prepare(self) -> bool:
@@ -94,9 +93,6 @@ class QdrantIndex:
         except CollectionMissing:
             self._collections.forget(self._name)  # Another process took it away: the next try makes it.
             raise
-
-    async def flush(self) -> None:
-        """Return at once: the server has the changes in its log."""
 
     async def by_words(self, query: Query) -> list[ChunkHit]:
         """Return the best chunks by BM25 within the query's scope, best first; none for a query without words."""
@@ -140,29 +136,9 @@ class QdrantIndex:
         """Point the alias to the collection of the build, at once for every replica, and remove those before."""
         await self._collections.switch([self._name], build)
 
-    async def installation(self) -> str | None:
-        """Return the identity of the installation that the prefix belongs to."""
-        return await read_installation(self._client, self._settings)
-
-    async def belong_to(self, installation: str) -> None:
-        """Have the prefix belong to an installation from now on."""
-        await write_installation(self._client, self._settings, installation)
-
-    async def mark(self) -> int:
-        """Return the number of the last flush; 0 if there is none."""
-        return await read_mark(self._client, self._settings, self._name)
-
-    async def set_mark(self, mark: int) -> None:
-        """Keep the number of a flush."""
-        await write_mark(self._client, self._settings, self._name, mark)
-
     async def probe(self) -> None:
         """Return if the server answers."""
         await self._collections.aliases(self._name)
-
-    async def close(self) -> None:
-        """Release the connections."""
-        await self._client.close()
 
     async def apply_beside(self, build: int, changes: Sequence[Change[Record]]) -> None:
         """Replace the chunks of these memories in the collection of a build."""

@@ -15,63 +15,75 @@ _MARKS = UUID("5b0f6c9e-8a53-4f0b-9f5e-1c2d3a4b5c6d")
 _NOWHERE = [1.0]  # A point needs a vector.
 
 
-async def read_installation(client: AsyncQdrantClient, settings: QdrantServerSettings) -> str | None:
-    """Return the identity of the installation; ``None`` if there is none.
+class OwnedCollections:
+    """Collections of one name on a server, which belong to an installation.
 
-    Raises:
-        Unavailable: If the server does not answer.
+    Args:
+        settings: The server, and the prefix that the installation has on it.
+        client: The connections; closed with this.
+        name: The name under which the mark of these collections is kept.
     """
-    found = await _read(client, settings, _POINT)
-    return None if found is None else str(found[INSTALLATION])
 
+    def __init__(self, settings: QdrantServerSettings, client: AsyncQdrantClient, name: str) -> None:
+        self._settings = settings
+        self._client = client
+        self._mark_id = str(uuid5(_MARKS, name))
+        self._identities = f"{settings.prefix}_{INSTALLATION}"
 
-async def write_installation(client: AsyncQdrantClient, settings: QdrantServerSettings, installation: str) -> None:
-    """Write the identity of the installation.
+    async def flush(self) -> None:
+        """Return at once: the server has the changes in its log."""
 
-    Raises:
-        Unavailable: If the server does not answer.
-    """
-    await _write(client, settings, _POINT, {INSTALLATION: installation})
+    async def close(self) -> None:
+        """Release the connections."""
+        await self._client.close()
 
+    async def installation(self) -> str | None:
+        """Return the identity of the installation that the prefix belongs to; ``None`` if there is none.
 
-async def read_mark(client: AsyncQdrantClient, settings: QdrantServerSettings, name: str) -> int:
-    """Return the number of the last flush of the part with this name; 0 if there is none.
+        Raises:
+            Unavailable: If the server does not answer.
+        """
+        found = await self._kept(_POINT)
+        return None if found is None else str(found[INSTALLATION])
 
-    Raises:
-        Unavailable: If the server does not answer.
-    """
-    found = await _read(client, settings, str(uuid5(_MARKS, name)))
-    return 0 if found is None else int(found[MARK])
+    async def belong_to(self, installation: str) -> None:
+        """Have the prefix belong to an installation from now on.
 
+        Raises:
+            Unavailable: If the server does not answer.
+        """
+        await self._keep(_POINT, {INSTALLATION: installation})
 
-async def write_mark(client: AsyncQdrantClient, settings: QdrantServerSettings, name: str, mark: int) -> None:
-    """Write the number of a flush.
+    async def mark(self) -> int:
+        """Return the number of the last flush; 0 if there is none.
 
-    Raises:
-        Unavailable: If the server does not answer.
-    """
-    await _write(client, settings, str(uuid5(_MARKS, name)), {MARK: mark})
+        Raises:
+            Unavailable: If the server does not answer.
+        """
+        found = await self._kept(self._mark_id)
+        return 0 if found is None else int(found[MARK])
 
+    async def set_mark(self, mark: int) -> None:
+        """Keep the number of a flush.
 
-async def _read(client: AsyncQdrantClient, settings: QdrantServerSettings, point: int | str) -> dict[str, Any] | None:
-    try:
-        async with library_errors(settings.write_timeout_s):
-            points = await client.retrieve(_collection(settings), [point], with_payload=True)
-    except CollectionMissing:
-        return None
-    return (points[0].payload or {}) if points else None
+        Raises:
+            Unavailable: If the server does not answer.
+        """
+        await self._keep(self._mark_id, {MARK: mark})
 
+    async def _kept(self, point: int | str) -> dict[str, Any] | None:
+        try:
+            async with library_errors(self._settings.write_timeout_s):
+                points = await self._client.retrieve(self._identities, [point], with_payload=True)
+        except CollectionMissing:
+            return None
+        return (points[0].payload or {}) if points else None
 
-async def _write(
-    client: AsyncQdrantClient, settings: QdrantServerSettings, id_: int | str, payload: dict[str, Any]
-) -> None:
-    name = _collection(settings)
-    async with library_errors(settings.write_timeout_s):
-        if not await client.collection_exists(name):
-            size = models.VectorParams(size=len(_NOWHERE), distance=models.Distance.DOT)
-            await client.create_collection(name, size, replication_factor=settings.replicas)
-        await client.upsert(name, [models.PointStruct(id=id_, vector=_NOWHERE, payload=payload)], wait=True)
-
-
-def _collection(settings: QdrantServerSettings) -> str:
-    return f"{settings.prefix}_{INSTALLATION}"
+    async def _keep(self, id_: int | str, payload: dict[str, Any]) -> None:
+        async with library_errors(self._settings.write_timeout_s):
+            if not await self._client.collection_exists(self._identities):
+                size = models.VectorParams(size=len(_NOWHERE), distance=models.Distance.DOT)
+                replicas = self._settings.replicas
+                await self._client.create_collection(self._identities, size, replication_factor=replicas)
+            point = models.PointStruct(id=id_, vector=_NOWHERE, payload=payload)
+            await self._client.upsert(self._identities, [point], wait=True)
