@@ -3,6 +3,7 @@
 import asyncio
 import zlib
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from http import HTTPMethod, HTTPStatus
 from typing import Any
 
@@ -44,6 +45,7 @@ class _DisconnectedError(Exception):
     pass
 
 
+@dataclass(frozen=True, slots=True)
 class BodyLimit:
     """Refuses a body that is larger than its route needs before it is read whole, and unpacks one that is packed.
 
@@ -54,14 +56,13 @@ class BodyLimit:
         routes: Declare their limits, all of them before the first request.
     """
 
-    def __init__(self, app: ASGIApp, routes: Sequence[BaseRoute]) -> None:
-        self._app = app
-        self._routes = routes
+    app: ASGIApp
+    routes: Sequence[BaseRoute]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on, or answer 413, 415 or 422."""
         if scope["type"] != "http":
-            await self._app(scope, receive, send)
+            await self.app(scope, receive, send)
             return
         headers = Headers(scope=scope)
         coding = ", ".join(headers.getlist("content-encoding")).strip().lower()
@@ -72,7 +73,7 @@ class BodyLimit:
         # Most requests have no body, or a short one of known length: they need no look at the routes.
         is_read_here = coding not in _NOT_PACKED or "content-length" not in headers
         is_short = not is_read_here and length.isdigit() and int(length) <= MAX_BODY_BYTES
-        max_bytes = MAX_BODY_BYTES if is_short else body_limit(self._routes, scope)
+        max_bytes = MAX_BODY_BYTES if is_short else body_limit(self.routes, scope)
         try:
             _refuse_declared(length, max_bytes)
             if is_read_here:
@@ -91,7 +92,7 @@ class BodyLimit:
             )
             await refusal(scope, receive, send)
             return
-        await self._app(scope, receive, send)
+        await self.app(scope, receive, send)
 
 
 def _refuse_declared(length: str, max_bytes: int) -> None:
@@ -162,16 +163,16 @@ def _refuse_coding(coding: str) -> Response:
     return problem(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, detail, headers={"Accept-Encoding": "gzip, deflate"})
 
 
+@dataclass(frozen=True, slots=True)
 class HeadAsGet:
     """Answers HEAD as GET would be answered, without the body."""
 
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
+    app: ASGIApp
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on."""
         if scope["type"] != "http" or scope["method"] != HTTPMethod.HEAD:
-            await self._app(scope, receive, send)
+            await self.app(scope, receive, send)
             return
 
         async def send_head(message: Message) -> None:
@@ -182,4 +183,4 @@ class HeadAsGet:
             await send(message)
 
         state = {**scope.get("state", {}), "is_head": True}
-        await self._app({**scope, "method": HTTPMethod.GET.value, "state": state}, receive, send_head)
+        await self.app({**scope, "method": HTTPMethod.GET.value, "state": state}, receive, send_head)

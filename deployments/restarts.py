@@ -11,6 +11,7 @@ import logging
 import os
 import shlex
 import sys
+from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any
@@ -53,16 +54,16 @@ _HEADERS = [
 ]
 
 
+@dataclass(frozen=True, slots=True)
 class AnswerRestarts:
     """Middleware of Serve's proxies: a failure of Serve itself is answered by 503, and no sender gives Serve orders."""
 
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
+    app: ASGIApp
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on."""
         if scope["type"] != "http" or scope["path"].startswith(_SERVES_OWN_PATHS):
-            await self._app(scope, receive, send)
+            await self.app(scope, receive, send)
             return
         scope = {**scope, "headers": [header for header in scope["headers"] if header[0] not in ORDERS_TO_SERVE]}
         is_started = is_replaced = False
@@ -77,7 +78,7 @@ class AnswerRestarts:
                 await send(message)
 
         try:
-            await self._app(scope, receive, send_answer)
+            await self.app(scope, receive, send_answer)
         except Exception:
             if is_started:
                 raise

@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import datetime
 from itertools import groupby
 from uuid import UUID
@@ -42,6 +43,7 @@ from lamina.stores.postgres.outbox import enqueue, enqueue_notes, enqueue_return
 logger = logging.getLogger(__name__)
 
 
+@dataclass(frozen=True, slots=True)
 class ArchiveKeeper:
     """Restores and erases archived notes.
 
@@ -50,9 +52,8 @@ class ArchiveKeeper:
         archive: Holds the files.
     """
 
-    def __init__(self, pool: Pool, archive: Archive) -> None:
-        self._pool = pool
-        self._archive = archive
+    pool: Pool
+    archive: Archive
 
     async def restore(self, tenant: str, ids: Sequence[UUID]) -> list[RestoreOutcome]:
         """Restore notes as they were, cold; an unreadable file does not hold up the others.
@@ -63,7 +64,7 @@ class ArchiveKeeper:
         Raises:
             Unavailable: If Postgres or the archive does not answer; some may be restored, the call can be repeated.
         """
-        found = await ArchiveCatalog(self._pool).find(tenant, ids)
+        found = await ArchiveCatalog(self.pool).find(tenant, ids)
         outcomes: dict[UUID, RestoreOutcome] = {}
         for file, entries in groupby(sorted(found, key=lambda entry: entry.file), key=lambda entry: entry.file):
             outcomes |= {item.id: item for item in await self._restore(tenant, file, [entry.id for entry in entries])}
@@ -73,10 +74,10 @@ class ArchiveKeeper:
         async def act(connection: Connection) -> list[RestoreOutcome]:
             await lock_folder(connection, file)
             listed = [entry for entry in await find_entries(connection, tenant, ids) if entry.file == file]
-            return await restore_entries(connection, self._archive, file, listed)
+            return await restore_entries(connection, self.archive, file, listed)
 
         try:
-            outcomes = await in_transaction(self._pool, act)
+            outcomes = await in_transaction(self.pool, act)
         except UnreadableArchive as error:
             return [RestoreOutcome(id_, RestoreStatus.UNREADABLE, error=str(error)) for id_ in ids]
         if restored_ids(outcomes):
@@ -86,10 +87,10 @@ class ArchiveKeeper:
     async def _clean_file(self, file: str) -> None:
         async def act(connection: Connection) -> None:
             await lock_folder(connection, file)
-            await remove_unlisted(connection, self._archive, file)
+            await remove_unlisted(connection, self.archive, file)
 
         try:
-            await in_transaction(self._pool, act)
+            await in_transaction(self.pool, act)
         except (Unavailable, UnreadableArchive) as error:
             logger.warning("archive: %s still has what was restored, until the next run of archival: %s", file, error)
 
@@ -103,7 +104,7 @@ class ArchiveKeeper:
             UnreadableArchive: If a file is damaged that may have some of them.
             Unavailable: If Postgres or the archive does not answer, or the file's folder is missing.
         """
-        erased = await erase_archived(self._pool, self._archive, tenant, entries, now)
+        erased = await erase_archived(self.pool, self.archive, tenant, entries, now)
         raise_damaged(await self._clean_folder(entries[0].scope()))
         return erased
 
@@ -117,9 +118,9 @@ class ArchiveKeeper:
             UnreadableArchive: If a file is damaged that may have some of them; all others are erased.
             Unavailable: If Postgres or the archive does not answer, or a folder of the tenant is missing.
         """
-        catalog = ArchiveCatalog(self._pool)
+        catalog = ArchiveCatalog(self.pool)
         for folder in await catalog.folders(tenant):
-            await asyncio.to_thread(self._archive.require, folder_path(folder))
+            await asyncio.to_thread(self.archive.require, folder_path(folder))
         erased, damaged = await self._erase_listed(catalog, tenant, user, now)
         for folder in await catalog.folders(tenant):
             damaged += await self._clean_folder(folder.scope)
@@ -133,7 +134,7 @@ class ArchiveKeeper:
         damaged: dict[str, UnreadableArchive] = {}
         while entries := await catalog.find_of_user(tenant, user, but=damaged):
             try:
-                erased += await erase_archived(self._pool, self._archive, tenant, entries, now)
+                erased += await erase_archived(self.pool, self.archive, tenant, entries, now)
             except UnreadableArchive as error:
                 damaged[entries[0].file] = error
         return erased, list(damaged.values())
@@ -144,15 +145,15 @@ class ArchiveKeeper:
         async def act(connection: Connection) -> list[UnreadableArchive]:
             folder = await find_folder(connection, scope)
             await lock_folder(connection, f"{folder_path(folder)}/")
-            names, unreadable = await find_excess(connection, self._archive, folder)
+            names, unreadable = await find_excess(connection, self.archive, folder)
             for name in names:
                 try:
-                    await remove_unlisted(connection, self._archive, name)
+                    await remove_unlisted(connection, self.archive, name)
                 except UnreadableArchive as error:
                     unreadable.append(error)
             return unreadable
 
-        return await in_transaction(self._pool, act)
+        return await in_transaction(self.pool, act)
 
 
 async def erase_archived(

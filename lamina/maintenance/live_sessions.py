@@ -28,6 +28,7 @@ class SessionForecast:
     was_compacted: bool
 
 
+@dataclass(frozen=True, slots=True)
 class Sessions:
     """Reads the live messages of sessions.
 
@@ -36,13 +37,12 @@ class Sessions:
         policy: When compaction is near and due.
     """
 
-    def __init__(self, pool: Pool, policy: CompactionPolicy) -> None:
-        self._pool = pool
-        self.policy = policy
+    pool: Pool
+    policy: CompactionPolicy
 
     async def live(self, scope: Scope) -> list[LiveMessage]:
         """Return the live messages of the scope's session, of all users."""
-        rows = await read_live_messages(self._pool, scope)
+        rows = await read_live_messages(self.pool, scope)
         # In a thread: the tokens of a long session take longer than the loop of a service may stand still.
         return await asyncio.to_thread(lambda: [_live(row) for row in rows])
 
@@ -53,7 +53,7 @@ class Sessions:
             NotFound: If there is no such session.
         """
         messages = await self.live(scope)
-        if not messages and not await has_session(self._pool, scope):
+        if not messages and not await has_session(self.pool, scope):
             raise NotFound("session", str(scope.session))
         whole = forecast([item.measure() for item in messages], self.policy, now)
         readable = {item.position for item in messages if scope.user is None or item.user in {None, scope.user}}

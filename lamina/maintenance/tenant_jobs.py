@@ -1,6 +1,7 @@
 """The jobs caches and audit, which work on whole tenants."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
@@ -19,6 +20,7 @@ Audit = Callable[[str], Awaitable[Drift]]
 Repairs = Mapping[ProjectionName, Sequence[UUID]]
 
 
+@dataclass(frozen=True, slots=True)
 class CacheExpiryJob:
     """Removes expired rows from the caches' tables, which are copies, and what ended long ago: it needs no undo.
 
@@ -27,21 +29,21 @@ class CacheExpiryJob:
         purge: Removes them.
     """
 
-    def __init__(self, count: Callable[[datetime, str], Awaitable[int]], purge: Purge) -> None:
-        self._count = count
-        self._purge = purge
+    count: Callable[[datetime, str], Awaitable[int]]
+    purge: Purge
 
     async def decide(self, area: Area, after: PageCursor, moment: datetime) -> Page[bool]:  # noqa: ARG002 - one page
         """Count the expired rows."""
-        expired = await self._count(moment, _tenant(area))
+        expired = await self.count(moment, _tenant(area))
         return Page(plan=True, seen=expired, planned=expired)
 
     async def act(self, writer: RowWriter, area: Area, plan: bool) -> RunCounts:  # noqa: ARG002 - all of it goes
         """Remove the expired rows."""
-        purged = await self._purge(writer.moment, _tenant(area))
+        purged = await self.purge(writer.moment, _tenant(area))
         return RunCounts(changed=sum(purged.values()))
 
 
+@dataclass(frozen=True, slots=True)
 class AuditJob:
     """Compares every projection with Postgres, and queues the rows that differ.
 
@@ -49,14 +51,13 @@ class AuditJob:
         audits: Compares one projection with Postgres, for a tenant.
     """
 
-    def __init__(self, audits: Mapping[ProjectionName, Audit]) -> None:
-        self._audits = audits
+    audits: Mapping[ProjectionName, Audit]
 
     async def decide(self, area: Area, after: PageCursor, moment: datetime) -> Page[Repairs]:  # noqa: ARG002 - one page
         """Compare all projections; one that does not answer is a problem of the page."""
         drifts: dict[ProjectionName, Drift] = {}
         problems = []
-        for name, audit in self._audits.items():
+        for name, audit in self.audits.items():
             try:
                 drifts[name] = await audit(_tenant(area))
             except LaminaError as error:

@@ -4,6 +4,7 @@ import email.utils
 import logging
 import random
 import time
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from http import HTTPStatus
 from typing import Any
@@ -82,9 +83,9 @@ class EndpointClient:
         return most_s * random.uniform(0.5, 1)  # noqa: S311 - jitter
 
 
+@dataclass(frozen=True, slots=True)
 class _Answered:
-    def __init__(self, value: Any) -> None:
-        self.value = value
+    value: Any
 
 
 class _Failed:

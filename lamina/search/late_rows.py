@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from uuid import UUID
 
 from lamina.core.ports import RowLookup
@@ -30,6 +31,7 @@ def row_requests(
     return tuple(RowRequest(tier, query, tuple(items)) for (tier, query), items in of_queries.items())
 
 
+@dataclass(frozen=True, slots=True)
 class LateRows:
     """Makes hits of ranked candidates.
 
@@ -38,9 +40,8 @@ class LateRows:
         diversity: When hits are alike.
     """
 
-    def __init__(self, lookup: RowLookup, diversity: DiversityPolicy) -> None:
-        self._lookup = lookup
-        self._diversity = diversity
+    lookup: RowLookup
+    diversity: DiversityPolicy
 
     async def hits(
         self, ranked: Sequence[RankedHit], own: Query, foreign: Sequence[ForeignQuery], *, limit: int
@@ -54,7 +55,7 @@ class LateRows:
         diverse = DiverseHits((), 0)
         for part in _parts(ranked, limit):
             hits += await self._read(part, own, foreign)
-            diverse = diversify(hits, self._diversity, enough=limit)
+            diverse = diversify(hits, self.diversity, enough=limit)
             # Beyond the window nothing is compared, so no further hit would take the place of one of these.
             if diverse.distinct >= limit or len(hits) >= max(limit, WINDOW):
                 break
@@ -87,14 +88,14 @@ class LateRows:
         ids = sorted({id_ for replacing in lacking.values() for id_ in replacing})
         searched = [tier for tier in (Tier.SESSIONS, Tier.NOTES) if tier in tiers]
         candidates = [Candidate(id_, tier, hits[0].memory.occurred_at) for tier in searched for id_ in ids]
-        rows = await self._lookup.rows(row_requests(candidates, own))
+        rows = await self.lookup.rows(row_requests(candidates, own))
         latest = {id_: memory for (_, id_), memory in sorted(rows.items(), key=lambda row: (-row[0][0], row[0][1]))}
         return tuple(_each_behind(hits, lacking, latest))
 
     async def _read(self, ranked: Sequence[RankedHit], own: Query, foreign: Sequence[ForeignQuery]) -> list[FusedHit]:
         memories = {_key(hit): hit.memory for hit in ranked if isinstance(hit.memory, Memory)}
         late = [hit.memory for hit in ranked if isinstance(hit.memory, Candidate)]
-        memories |= await self._lookup.rows(row_requests(late, own, foreign))
+        memories |= await self.lookup.rows(row_requests(late, own, foreign))
         return [FusedHit(memories[_key(hit)], hit.score, hit.placements) for hit in ranked if _key(hit) in memories]
 
 

@@ -172,7 +172,7 @@ class Meanwhile:
     """Deletes a note after it was ranked and before its row is read."""
 
     def __init__(self, app: Application, statement: str) -> None:
-        self._rows = fused_search(app)._late_rows._lookup
+        self._rows = fused_search(app)._late_rows.lookup
         self._url, self._statement = app.url, statement
 
     async def rows(self, wanted: Sequence[RowRequest]) -> Mapping[tuple[Tier, UUID], Memory]:

@@ -53,6 +53,7 @@ class EmbeddingStats:
     size_bytes: int
 
 
+@dataclass(frozen=True, slots=True)
 class EmbeddingTable:
     """Reads and writes cached embeddings of one generation.
 
@@ -61,9 +62,8 @@ class EmbeddingTable:
         generation: The generation of vectors.
     """
 
-    def __init__(self, pool: Pool, generation: int) -> None:
-        self._pool = pool
-        self._generation = generation
+    pool: Pool
+    generation: int
 
     async def find(self, texts: Sequence[TextKey]) -> list[CachedEmbedding | None]:
         """Return the cached embedding of each text, in order; ``None`` where there is none. One statement.
@@ -71,7 +71,7 @@ class EmbeddingTable:
         Raises:
             Unavailable: If Postgres does not answer.
         """
-        kept = await read_rows(self._pool, QUERIES["find_embeddings"], self._keys(texts), by_key=True)
+        kept = await read_rows(self.pool, QUERIES["find_embeddings"], self._keys(texts), by_key=True)
         rows = {row["place"] - 1: row for row in kept}
         return [
             CachedEmbedding(text, bytes(rows[place]["embedding"]), rows[place]["last_used_at"])
@@ -92,7 +92,7 @@ class EmbeddingTable:
             "embeddings": [item.embedding for item in distinct],
             "used": [item.used_at for item in distinct],
         }
-        async with connect(self._pool) as connection:
+        async with connect(self.pool) as connection:
             await connection.execute(QUERIES["put_embeddings"], parameters)
 
     async def purge_expired(self, now: datetime, ttl_days: float, tenant: str | None = None) -> int:
@@ -119,7 +119,7 @@ class EmbeddingTable:
         Raises:
             Unavailable: If Postgres does not answer.
         """
-        async with connect(self._pool) as connection:
+        async with connect(self.pool) as connection:
             cursor = await connection.execute(QUERIES["count_embeddings"], {"tenant": tenant})
             row = await cursor.fetchone()
         assert row is not None  # noqa: S101 - an aggregate is one row
@@ -129,7 +129,7 @@ class EmbeddingTable:
         return {
             "tenants": [text.tenant for text in texts],
             "text_hashes": [text.digest for text in texts],
-            "generation": self._generation,
+            "generation": self.generation,
         }
 
     async def _execute(self, query: bytes, parameters: dict[str, Any]) -> int:
@@ -138,4 +138,4 @@ class EmbeddingTable:
         async def act(connection: Connection) -> int:
             return (await connection.execute(query, parameters)).rowcount
 
-        return await in_transaction(self._pool, act)
+        return await in_transaction(self.pool, act)

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
@@ -24,6 +25,7 @@ QUERIES = load_queries("note_temperature.sql")
 LONG_TEXT_CHARS = 5_000
 
 
+@dataclass(frozen=True, slots=True)
 class Temperatures:
     """Counts hits of notes, and promotes cold ones; the job ``sweep`` demotes idle ones.
 
@@ -32,13 +34,12 @@ class Temperatures:
         days_per_doubling: Of a note's lifespan, see :func:`lifespan`.
     """
 
-    def __init__(self, pool: Pool, days_per_doubling: float) -> None:
-        self._pool = pool
-        self._days_per_doubling = days_per_doubling
+    pool: Pool
+    days_per_doubling: float
 
     async def promote(self, ids: Sequence[UUID], now: datetime) -> list[UUID]:
         """Make cold notes warm, as a hit at this time would; return those that were cold."""
-        return await in_transaction(self._pool, lambda connection: _promote(connection, ids, now))
+        return await in_transaction(self.pool, lambda connection: _promote(connection, ids, now))
 
     async def count(self, hits: Sequence[NoteHits]) -> list[UUID]:
         """Add hits to notes; promote and return those that the hits make warm.
@@ -55,10 +56,10 @@ class Temperatures:
 
         async def act(connection: Connection) -> list[UUID]:
             cursor = await connection.execute(QUERIES["count_hits"], parameters)
-            revived = _revived({item.id: item for item in hits}, await cursor.fetchall(), self._days_per_doubling)
+            revived = _revived({item.id: item for item in hits}, await cursor.fetchall(), self.days_per_doubling)
             return await _promote(connection, revived, max(item.last_at for item in hits)) if revived else []
 
-        return await in_transaction(self._pool, act)
+        return await in_transaction(self.pool, act)
 
 
 def _revived(hits: Mapping[UUID, NoteHits], rows: Iterable[DictRow], days_per_doubling: float) -> list[UUID]:

@@ -420,6 +420,7 @@ class Procedures:
         return await read_rows(self._pool, typed(text, query.generation, query.dimension), values)
 
 
+@dataclass(frozen=True, slots=True)
 class ProceduresSearcher:
     """Search over procedures: their matches as memories.
 
@@ -429,14 +430,12 @@ class ProceduresSearcher:
 
     source = Source.PROCEDURES
 
-    def __init__(self, procedures: Procedures) -> None:
-        self._procedures = procedures
+    procedures: Procedures
 
     async def search(self, query: Query) -> Ranking:
         """Return the procedures that match, best first."""
         return tuple(
-            Hit(_candidate_of(match.stored), match.score, match.figures)
-            for match in await self._procedures.match(query)
+            Hit(_candidate_of(match.stored), match.score, match.figures) for match in await self.procedures.match(query)
         )
 
 

@@ -10,6 +10,7 @@ import shutil
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, Protocol, TypeVar
 from uuid import UUID
@@ -206,6 +207,7 @@ class EmbeddedHybridIndex(EmbeddedIndex[WordsT]):
         return await self._run(lambda index: (index.by_words(query), index.by_vector(query)))
 
 
+@dataclass(frozen=True, slots=True)
 class EmbeddedBuild(Generic[IndexT]):
     """An index that is built beside the one that searches use.
 
@@ -214,17 +216,16 @@ class EmbeddedBuild(Generic[IndexT]):
         open_build: Returns its index.
     """
 
-    def __init__(self, build: int, open_build: Callable[[int], IndexT]) -> None:
-        self._build = build
-        self._open_build = open_build
+    build: int
+    open_build: Callable[[int], IndexT]
 
     async def apply(self, changes: Sequence[Change[State]]) -> None:
         """Take over the given states."""
-        await asyncio.to_thread(lambda: self._open_build(self._build).apply(changes))
+        await asyncio.to_thread(lambda: self.open_build(self.build).apply(changes))
 
     async def flush(self) -> None:
         """Return when everything applied so far is on disk."""
-        await asyncio.to_thread(lambda: self._open_build(self._build).flush())
+        await asyncio.to_thread(lambda: self.open_build(self.build).flush())
 
 
 def _path_of(path: Path, build: int) -> Path:

@@ -1,6 +1,7 @@
 """Word and vector search on a Qdrant server, by the same weights and statistics as the embedded index."""
 
 from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Generic, Protocol
 from uuid import UUID
@@ -249,6 +250,7 @@ class BuildWriter(Protocol[State]):
         ...
 
 
+@dataclass(frozen=True, slots=True)
 class QdrantBuild(Generic[State]):
     """Collections that are built beside those that searches use.
 
@@ -257,13 +259,12 @@ class QdrantBuild(Generic[State]):
         build: Their number.
     """
 
-    def __init__(self, index: BuildWriter[State], build: int) -> None:
-        self._index = index
-        self._build = build
+    index: BuildWriter[State]
+    build: int
 
     async def apply(self, changes: Sequence[Change[State]]) -> None:
         """Take over the given states."""
-        await self._index.apply_beside(self._build, changes)
+        await self.index.apply_beside(self.build, changes)
 
     async def flush(self) -> None:
         """Return at once: the server has the changes in its log."""
