@@ -106,6 +106,21 @@ async def test_a_vote_changes_the_order_of_what_is_found_also_where_an_answer_wa
     assert await found(client, query, ids) == before[::-1]
 
 
+async def test_no_vote_of_another_tenant_changes_the_order(application: Application) -> None:
+    client, scope = application.client(), {"workspace": f"w {uuid4().hex[:8]}"}
+    word = uuid4().hex[:10]
+    ids = [await make(client, f"The {word} boat number {number} leaks", **scope) for number in (1, 2)]
+    await application.indexed()
+    query = {**scope, "query": f"which {word} boat leaks?", "cache": False}
+    before = await found(client, query, ids)
+    with psycopg.connect(application.url) as connection:
+        votes = "INSERT INTO feedback (memory_id, tenant, useful, wrong) VALUES (%s, 'another tenant', %s, %s)"
+        connection.execute(votes, [before[-1], 9, 0])
+        connection.execute(votes, [before[0], 0, 9])
+
+    assert await found(client, query, ids) == before
+
+
 async def test_a_key_of_a_user_votes_on_what_it_sees_and_pins_its_own_alone(application: Application) -> None:
     admin, client = application.client(), bound_client(application, users=["ann"])
     shared, own, foreign = [

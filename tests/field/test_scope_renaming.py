@@ -337,13 +337,13 @@ async def test_an_interrupted_renaming_holds_writes_up_and_goes_on_where_it_was(
     halfway = (rows_in(application, "old")["notes"], rows_in(application, "new")["notes"])
     refused = [await admin.post("/v1/notes", json={"workspace": name, "content": "Late"}) for name in ("old", "new")]
     unheard = await admin.post("/v1/notes", json={"workspace": "old", "namespace": "unheard", "content": "Late"})
+    assert [answer.status_code for answer in (*refused, unheard)] == [503, 503, 503]
     rival = await admin.post("/v1/scopes/rename", json={"workspace": "new", "to_workspace": "third"})
     other = build_operations(application.pool, application.services.bulk, application.services.scope_deletion, renaming)
     await asyncio.gather(*(replica.work() for replica in (other, application.services.operations, other)))
     operation = await ended(admin, begun)
 
     assert (begun["state"], halfway) == ("running", (15, 10))
-    assert [answer.status_code for answer in (*refused, unheard)] == [503, 503, 503]
     assert rival.status_code == 409
     assert operation["counts"] == {"notes": 25}
     assert (rows_in(application, "old")["notes"], rows_in(application, "new")["notes"]) == (0, 25)
