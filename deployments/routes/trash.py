@@ -1,9 +1,10 @@
 """The trash: list deleted memories, and bring them back."""
 
 from datetime import timedelta
+from typing import Annotated
 from uuid import UUID
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Query
 
 from deployments.access import MEMORIES, OWN_MEMORIES, Access
 from deployments.guard import allow
@@ -13,6 +14,7 @@ from deployments.routes.paging import ByTime
 from deployments.services import PrincipalDep, Services, ServicesDep
 from lamina.api.trash import DiscardedOut, TrashOut
 from lamina.core.principals import Verb
+from lamina.core.trash import TrashKind
 from lamina.stores.postgres.owners import OwnedKind
 
 router = APIRouter(prefix="/v1/trash", tags=["write"], route_class=JsonRoute)
@@ -20,9 +22,15 @@ router = APIRouter(prefix="/v1/trash", tags=["write"], route_class=JsonRoute)
 
 @router.get("")
 @allow(Access(Verb.READ, MEMORIES))
-async def list_trash(services: ServicesDep, principal: PrincipalDep, ids: ScopeDep, listing: ByTime) -> TrashOut:
+async def list_trash(
+    services: ServicesDep,
+    principal: PrincipalDep,
+    ids: ScopeDep,
+    listing: ByTime,
+    kind: Annotated[TrashKind | None, Query(description="Only this kind.")] = None,
+) -> TrashOut:
     """List the deleted memories of a scope that can be brought back, the last first."""
-    found = await services.restorer.page(ids.scope(principal.tenant), listing.page)
+    found = await services.restorer.page(ids.scope(principal.tenant), kind, listing.page)
     entries, following = listing.cut(found, lambda one: (one.deleted_at, one.id))
     return TrashOut.from_entries(entries, _kept(services), following)
 

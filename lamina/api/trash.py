@@ -16,6 +16,9 @@ class DiscardedOut(Output):
 
     id: UUID = Field(description="Id of the memory.")
     kind: TrashKind = Field(description="What it is.")
+    title: str | None = Field(
+        description="How its text begins, or the title of a document; null for what an earlier release deleted."
+    )
     workspace: str = Field(description="Project.")
     namespace: str = Field(description="Subdivision of the workspace.")
     user: str | None = Field(description="Person to whom it belongs.")
@@ -26,7 +29,7 @@ class DiscardedOut(Output):
     @classmethod
     def from_discarded(cls, entry: Discarded, kept: timedelta) -> Self:
         """Map an entry."""
-        names = ("id", "kind", "workspace", "namespace", "user", "agent", "deleted_at")
+        names = ("id", "kind", "title", "workspace", "namespace", "user", "agent", "deleted_at")
         return cls.model_validate(
             {**{name: getattr(entry, name) for name in names}, "ends_at": entry.deleted_at + kept}
         )

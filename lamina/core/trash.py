@@ -23,6 +23,7 @@ class Discarded:
 
     Args:
         id: Of the memory.
+        title: How its text begins, or the title of a document; ``None`` of what an earlier release deleted.
         rows: By table, of those that are in no table any more.
     """
 
@@ -33,4 +34,5 @@ class Discarded:
     user: str | None
     agent: str | None
     deleted_at: datetime
+    title: str | None = None
     rows: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict, repr=False)

@@ -66,9 +66,9 @@ class Restorer:
         self._clock = clock
         self._deadline_s = deadline_s
 
-    async def page(self, scope: Scope, page: Page) -> list[Discarded]:
-        """Return the deleted memories of a scope that can be brought back, the last first."""
-        return await self._trash.page(scope, page, cutoff=self._policy.cutoff(self._clock()))
+    async def page(self, scope: Scope, kind: TrashKind | None, page: Page) -> list[Discarded]:
+        """Return the deleted memories of a scope, of a kind or of all, that can be brought back, the last first."""
+        return await self._trash.page(scope, kind, page, cutoff=self._policy.cutoff(self._clock()))
 
     async def restore(self, tenant: str, id_: UUID) -> Discarded:
         """Bring a deleted memory back, under the id that it had.

@@ -303,3 +303,23 @@ async def test_a_text_is_looked_for_in_the_trash_by_its_hash(application: Applic
         connection.rollback()
 
     assert "trash_of_text" in plan
+
+
+async def test_the_list_names_what_was_deleted_and_shows_one_kind_alone(alone: Application) -> None:
+    client = alone.client()
+    for kind in ("note", "message", "procedure", "document"):
+        _, path = await make(alone, kind, WORD)
+        await client.delete(path)
+    long = (await sent(client, "POST", "/v1/notes", json={"content": f"The {WORD} " + "long " * 100}))["id"]
+    await client.delete(f"/v1/notes/{long}")
+
+    listed = await entries(alone)
+    notes = await entries(alone, kind="note")
+    unknown = await client.get("/v1/trash", params={"kind": "edge"})
+
+    text = f"The {WORD} boat leaks"
+    titles = {(entry["kind"], entry["title"]) for entry in listed if entry["id"] != long}
+    assert titles == {("note", text), ("message", text), ("procedure", text.replace("The", "the")), ("document", text)}
+    assert [entry["kind"] for entry in notes] == ["note", "note"]
+    assert [len(entry["title"]) for entry in notes] == [120, len(text)]
+    assert unknown.status_code == 422

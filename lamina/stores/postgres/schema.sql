@@ -911,7 +911,8 @@ CREATE TABLE public.trash (
     content_hash bytea,
     rows json,
     deleted_at timestamp with time zone NOT NULL,
-    operation_id uuid
+    operation_id uuid,
+    title text
 );
 CREATE TABLE public.usage_days (
     tenant text NOT NULL,

@@ -25,6 +25,7 @@ _DISCARD = {
     TrashKind.PROCEDURE: QUERIES["discard_procedure"],
     TrashKind.DOCUMENT: QUERIES["discard_document"],
 }
+TITLE_CHARS = 120
 # In the order in which rows refer to one another.
 _TABLES = ("messages", "message_chunks", "compacted_chunks", "documents", "passages", "passage_chunks")
 
@@ -67,7 +68,7 @@ async def discard(
         operation: The deletion of a scope that takes it, by whose undo it comes back.
     """
     if policy.keeps:
-        row = {"tenant": tenant, "id": id_, "now": now, "operation_id": operation}
+        row = {"tenant": tenant, "id": id_, "now": now, "operation_id": operation, "title_chars": TITLE_CHARS}
         await connection.execute(_DISCARD[kind], row)
 
 
@@ -159,9 +160,9 @@ class Trash:
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
 
-    async def page(self, scope: Scope, page: Page, *, cutoff: datetime) -> list[Discarded]:
-        """Return the memories that were deleted in a scope since the cutoff, the last first."""
-        parameters = {**scope_parameters(scope), "cutoff": cutoff, **page.parameters("time", "id")}
+    async def page(self, scope: Scope, kind: TrashKind | None, page: Page, *, cutoff: datetime) -> list[Discarded]:
+        """Return the memories, of a kind or of all, that were deleted in a scope since the cutoff, the last first."""
+        parameters = {**scope_parameters(scope), "kind": kind, "cutoff": cutoff, **page.parameters("time", "id")}
         async with connect(self._pool) as connection:
             cursor = await connection.execute(QUERIES["list_trash"], parameters)
             return [_discarded(row) async for row in cursor]
@@ -187,6 +188,7 @@ def _discarded(row: DictRow) -> Discarded:
     return Discarded(
         id=row["id"],
         kind=TrashKind(row["kind"]),
+        title=row["title"],
         workspace=row["workspace"],
         namespace=row["namespace"],
         user=row["user_id"],

@@ -1,24 +1,26 @@
 -- name: discard_note
 INSERT INTO trash (tenant, id, workspace, namespace, user_id, agent_id, kind, content_hash, deleted_at,
-                   operation_id)
+                   title, operation_id)
 SELECT tenant, id, workspace, namespace, user_id, agent_id, 'note', content_hash, %(now)s,
-       %(operation_id)s
+       left(content, %(title_chars)s), %(operation_id)s
 FROM notes WHERE tenant = %(tenant)s AND id = %(id)s
-ON CONFLICT (tenant, id) DO UPDATE SET deleted_at = excluded.deleted_at, operation_id = excluded.operation_id
+ON CONFLICT (tenant, id) DO UPDATE SET deleted_at = excluded.deleted_at, operation_id = excluded.operation_id,
+    title = excluded.title
 
 -- name: discard_procedure
 -- One that a user's runs taught, and that all users share since, is nobody's.
 INSERT INTO trash (tenant, id, workspace, namespace, user_id, agent_id, kind, content_hash, deleted_at,
-                   operation_id)
+                   title, operation_id)
 SELECT tenant, id, workspace, namespace, CASE WHEN is_private THEN user_id END, agent_id, 'procedure', content_hash,
-       %(now)s, %(operation_id)s
+       %(now)s, left(trigger, %(title_chars)s), %(operation_id)s
 FROM procedures WHERE tenant = %(tenant)s AND id = %(id)s
-ON CONFLICT (tenant, id) DO UPDATE SET deleted_at = excluded.deleted_at, operation_id = excluded.operation_id
+ON CONFLICT (tenant, id) DO UPDATE SET deleted_at = excluded.deleted_at, operation_id = excluded.operation_id,
+    title = excluded.title
 
 -- name: discard_message
 -- Before it is deleted, with its vectors.
 INSERT INTO trash (tenant, id, workspace, namespace, user_id, agent_id, kind, content_hash, deleted_at, rows,
-                   operation_id)
+                   title, operation_id)
 SELECT m.tenant, m.id, m.workspace, m.namespace, m.user_id, m.agent_id, 'message', m.content_hash, %(now)s,
        json_build_object(
            'messages', json_build_array(row_to_json(m)),
@@ -26,13 +28,14 @@ SELECT m.tenant, m.id, m.workspace, m.namespace, m.user_id, m.agent_id, 'message
                               WHERE c.message_id = m.id),
            'compacted_chunks', (SELECT coalesce(json_agg(row_to_json(c)), '[]') FROM compacted_chunks c
                                 WHERE c.message_id = m.id)),
-       %(operation_id)s
+       left(m.content, %(title_chars)s), %(operation_id)s
 FROM messages m WHERE m.tenant = %(tenant)s AND m.id = %(id)s AND NOT m.is_summary
-ON CONFLICT (tenant, id) DO UPDATE SET deleted_at = excluded.deleted_at, operation_id = excluded.operation_id, rows = excluded.rows
+ON CONFLICT (tenant, id) DO UPDATE SET deleted_at = excluded.deleted_at, operation_id = excluded.operation_id,
+    title = excluded.title, rows = excluded.rows
 
 -- name: discard_document
 INSERT INTO trash (tenant, id, workspace, namespace, user_id, agent_id, kind, content_hash, deleted_at, rows,
-                   operation_id)
+                   title, operation_id)
 SELECT d.tenant, d.id, d.workspace, d.namespace, d.user_id, d.agent_id, 'document', d.content_hash, %(now)s,
        json_build_object(
            'documents', json_build_array(row_to_json(d)),
@@ -41,22 +44,24 @@ SELECT d.tenant, d.id, d.workspace, d.namespace, d.user_id, d.agent_id, 'documen
            'passage_chunks', (SELECT coalesce(json_agg(row_to_json(c)), '[]')
                               FROM passages p JOIN passage_chunks c ON c.passage_id = p.id
                               WHERE p.document_id = d.id)),
-       %(operation_id)s
+       left(d.title, %(title_chars)s), %(operation_id)s
 FROM documents d WHERE d.tenant = %(tenant)s AND d.id = %(id)s
-ON CONFLICT (tenant, id) DO UPDATE SET deleted_at = excluded.deleted_at, operation_id = excluded.operation_id, rows = excluded.rows
+ON CONFLICT (tenant, id) DO UPDATE SET deleted_at = excluded.deleted_at, operation_id = excluded.operation_id,
+    title = excluded.title, rows = excluded.rows
 
 -- name: list_trash
 -- Of a scope: what belongs to its user and to none.
-SELECT id, workspace, namespace, user_id, agent_id, kind, deleted_at FROM trash
+SELECT id, workspace, namespace, user_id, agent_id, kind, title, deleted_at FROM trash
 WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namespace)s
   AND (user_id IS NULL OR user_id = %(user_id)s) AND deleted_at > %(cutoff)s
+  AND (%(kind)s::text IS NULL OR kind = %(kind)s)
   AND (deleted_at, id) < (coalesce(%(after_time)s::timestamptz, 'infinity'),
                        coalesce(%(after_id)s::uuid, 'ffffffff-ffff-ffff-ffff-ffffffffffff'))
 ORDER BY deleted_at DESC, id DESC
 LIMIT %(limit)s OFFSET %(offset)s
 
 -- name: find_trash
-SELECT id, workspace, namespace, user_id, agent_id, kind, deleted_at, rows FROM trash
+SELECT id, workspace, namespace, user_id, agent_id, kind, title, deleted_at, rows FROM trash
 WHERE tenant = %(tenant)s AND id = %(id)s AND deleted_at > %(cutoff)s
 
 -- name: take_trash

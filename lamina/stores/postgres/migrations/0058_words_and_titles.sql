@@ -9,3 +9,6 @@ $$;
 CREATE TRIGGER note_words BEFORE INSERT OR UPDATE OF tsv ON note_chunks
 FOR EACH ROW WHEN (NEW.tsv IS NOT NULL) EXECUTE FUNCTION make_note_words();
 ALTER TABLE note_chunks DISABLE TRIGGER note_words;
+
+-- How what lies in the trash begins, or its title.
+ALTER TABLE trash ADD COLUMN title text;
