@@ -247,13 +247,22 @@ _FRENCH = _rules(
     field=_FIELD,
     end=_END,
 )
+# One also enters a kitchen, adds milk, learns to cook and imitates a friend: only such words tell of work and study.
+_CHINESE_FIRM = (
+    r"(?:(?-i:[A-Z])[A-Za-z0-9 .&+-]{0,24}|"
+    r"[\p{Han}A-Za-z0-9]{0,16}?(?:公司|集团|银行|医院|大学|学院|工厂|事务所|律所|研究所|研究院|工作室|出版社|报社|科技))"
+    r"(?=[，。！,.!；;了]|$)"
+)
+_CHINESE_SUBJECT = r"[\p{Han}A-Za-z]{0,10}?(?:学|语|文|史|法|医|艺术|美术|工程|管理|设计|音乐|金融|会计|计算机|编程|建筑|专业)(?=[，。！,.!；;]|$)"
 _CHINESE = _rules(
     r"""
     lives_in || || {when}我{now}(?:是)?住在(?:了)?<short>{end}
     moved_to || || {when}我{now}(?:搬家?|移居|搬迁)[到去至](?:了)?<short>{end}
     || moved_away_from || {when}我(?:已经)?(?:不再|不)住在?<old short>{end}
     works_at || || {when}我{now}在<short>(?:工作|上班|任职){end}
-    joined || || {when}我{now}(?:加入|入职|跳槽到|跳槽去|进)了?<short>(?:工作|上班)?{end}
+    joined || || {when}我{now}(?:入职|跳槽到|跳槽去)了?<short>(?:工作|上班)?{end}
+    joined || || {when}我{now}(?:加入|进)了?<short>(?:工作|上班){end}
+    joined || || {when}我{now}(?:加入|进)了?(?={firm})<short>{end}
     || left || {when}我(?:已经)?(?:不再|不)在<old short>(?:工作|上班){end}
     || left || {when}我{now}(?:离开|辞去)了?<old short>(?:的工作|公司)?{end}
     is_named || || 我{now}(?:叫|的名字(?:是|叫))<short>{end}
@@ -263,7 +272,8 @@ _CHINESE = _rules(
     uses || || {when}我{now}(?:改用|用|使用)(?:的是)?<short>{end}
     drives || || {when}我{now}开(?:的是(?:一?[辆台])?|着?一?[辆台])<short>{end}
     drives || || {when}我{now}开着?(?P<v>(?:特斯拉|宝马|奔驰|奥迪|大众|丰田|本田|日产|福特|沃尔沃|保时捷|比亚迪|蔚来|小鹏)[A-Za-z0-9 -]{0,10}){end}
-    studies || || {when}我{now}(?:在)?(?:学|攻读|主修)(?:习|的是)?<short>{end}
+    studies || || {when}我{now}(?:在)?(?:攻读|主修)(?:的是)?<short>{end}
+    studies || || {when}我{now}(?:在)?学(?:习|的是)?(?={subject})<short>{end}
     has_age || || {when}我{now}(?:是)?(?P<v>\d{1,3})岁{end}
     has_weight || || {when}我{now}(?:的?体重)(?:是|有)?(?P<v>[\d.]{1,6} ?(?:公斤|千克|斤|kg))
     follows_diet || || {when}我{now}(?:是|吃)(?P<v>素食者|纯素食者|素|纯素|全素)
@@ -273,6 +283,8 @@ _CHINESE = _rules(
     when=r"(?:(?:现在|目前|如今|后来|最近|上个?月|上周|去年|今年|昨天|今天|从\p{Han}{1,5}?起|[一二三四五六七八九十0-9]{1,2}月(?:份)?)[,，]?)?+",
     now=r"(?:现在|目前|如今|已经|已|刚刚|刚|最近|上个?月|上周|去年|今年|昨天|今天|就|又|也|还|都)*+",
     end=r"(?=了?(?:[，。！,.!；;]|$|了))",
+    firm=_CHINESE_FIRM,
+    subject=_CHINESE_SUBJECT,
 )
 _JAPANESE = _rules(
     r"""
