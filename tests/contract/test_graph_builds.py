@@ -38,7 +38,7 @@ def server() -> Iterator[EmbeddedFalkorDB]:
 
 @pytest.fixture
 async def store(server: EmbeddedFalkorDB) -> AsyncIterator[FalkorDBGraph]:
-    store = falkordb_graph(server.url, connections=8, read_deadline_s=5)
+    store = falkordb_graph(server.url, connections=8, read_deadline_s=60)
     yield store
     await store.close()
 

@@ -61,7 +61,7 @@ def falkordb_url(request: pytest.FixtureRequest) -> str:
 @pytest.fixture(scope="module")
 async def on_falkordb(falkordb_url: str) -> AsyncIterator[CypherGraph]:
     """The store on FalkorDB; there messages may be large."""
-    store = tidy(falkordb_graph(falkordb_url, connections=4, read_deadline_s=20))
+    store = tidy(falkordb_graph(falkordb_url, connections=4, read_deadline_s=60))
     yield store
     await store.close()
 
@@ -81,7 +81,7 @@ async def on_bolt() -> AsyncIterator[CypherGraph]:
 @pytest.fixture(scope="module")
 async def on_neo4j(neo4j_server: Neo4jServerSettings) -> AsyncIterator[CypherGraph]:
     """The store on a real Neo4j, which is left without what it was given."""
-    store = tidy(neo4j_graph(neo4j_server, read_deadline_s=20))
+    store = tidy(neo4j_graph(neo4j_server, read_deadline_s=60))
     yield store
     await store.close()
 
@@ -436,7 +436,7 @@ async def test_any_text_is_a_scope_a_user_a_kind_and_a_name_on_neo4j(on_neo4j: C
 async def test_the_schema_on_neo4j_is_made_once_however_often(
     neo4j_server: Neo4jServerSettings, on_neo4j: CypherGraph, world: World
 ) -> None:
-    other = tidy(neo4j_graph(neo4j_server, read_deadline_s=20))
+    other = tidy(neo4j_graph(neo4j_server, read_deadline_s=60))
     await asyncio.gather(*(put(store, {uuid.uuid4(): world.memory()}) for store in (on_neo4j, other)))
 
     made = await other._engine.read("SHOW INDEXES YIELD name WHERE name STARTS WITH 'lamina' RETURN name", {})
@@ -596,7 +596,7 @@ async def test_more_links_than_one_statement_takes_are_put_and_replaced(on_falko
 
 
 async def test_more_callers_than_connections_wait_their_turn(falkordb: EmbeddedFalkorDB, world: World) -> None:
-    store = falkordb_graph(falkordb.url, connections=2, read_deadline_s=20)
+    store = falkordb_graph(falkordb.url, connections=2, read_deadline_s=60)
     note, ada = ids(2)
     await put(store, {note: world.memory(link(note, ada)), ada: world.entity()})
 

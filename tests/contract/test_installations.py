@@ -40,7 +40,7 @@ def falkordb_alone() -> Iterator[Connect]:
     with new_folder() as home:
         server = EmbeddedFalkorDB(home / "graph", EmbeddedFalkorDBSettings())
         server.start()
-        yield lambda: falkordb_graph(server.url, connections=2, read_deadline_s=20)
+        yield lambda: falkordb_graph(server.url, connections=2, read_deadline_s=60)
         server.stop()
 
 
@@ -53,11 +53,11 @@ def bolt() -> Iterator[Connect]:
 @pytest.fixture
 async def on_neo4j(neo4j_server: Neo4jServerSettings) -> AsyncIterator[Connect]:
     """The configured server, or that of the run; it belongs to nobody for a while."""
-    store = neo4j_graph(neo4j_server, read_deadline_s=20)
+    store = neo4j_graph(neo4j_server, read_deadline_s=60)
     before = await store.installation()
     forget = "MATCH (i:Installation) DELETE i"
     await store._engine.write(forget, {})
-    yield lambda: neo4j_graph(neo4j_server, read_deadline_s=20)
+    yield lambda: neo4j_graph(neo4j_server, read_deadline_s=60)
     await store._engine.write(forget, {})
     if before is not None:
         await store.belong_to(before)

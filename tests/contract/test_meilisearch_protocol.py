@@ -28,6 +28,7 @@ from tests.support.meilisearch import Call, Opened, Said, Wire, open_meilisearch
 
 LIVE, BESIDE = "lamina_notes", "lamina_notes-build-3"
 DOCUMENTS, SEARCH = f"/indexes/{LIVE}/documents", "/multi-search"
+PATIENCE_S = 60.0
 
 
 @pytest.fixture
@@ -43,7 +44,7 @@ def url(wire: Wire) -> Iterator[str]:
 
 @asynccontextmanager
 async def opened(url: str, dimension: int | None = 64, key: str | None = None, **options: Any) -> AsyncIterator[Opened]:
-    index = open_meilisearch(url, key, LIVE, dimension, **options)
+    index = open_meilisearch(url, key, LIVE, dimension, **{"read_timeout_s": PATIENCE_S, **options})
     yield index
     await index.close()
 
@@ -91,10 +92,10 @@ async def test_settings_that_are_there_already_are_not_changed_and_one_that_diff
 
     async with opened(url) as second:
         await second.index.prepare()
-    async with opened(url, read_timeout_s=5) as third:
+    async with opened(url, read_timeout_s=90) as third:
         await third.index.prepare()
 
-    assert [call.body for call in wire.made("PATCH", f"/indexes/{LIVE}/settings")][1:] == [{"searchCutoffMs": 5000}]
+    assert [call.body for call in wire.made("PATCH", f"/indexes/{LIVE}/settings")][1:] == [{"searchCutoffMs": 90_000}]
 
 
 async def test_settings_that_somebody_else_asked_for_are_waited_for(wire: Wire, url: str) -> None:
@@ -253,7 +254,7 @@ async def test_a_change_that_takes_too_long_is_given_up_and_named(wire: Wire, ur
         with pytest.raises(Unavailable, match=r"task 2 of meilisearch is not done after 2 s"):
             await index.apply([Change(ONE, record("tea"))])
 
-    assert time.monotonic() - began < 20
+    assert time.monotonic() - began < 60
 
 
 async def test_a_search_asks_for_words_one_by_one_and_for_both_at_the_ratio_within_its_scope(
@@ -486,7 +487,7 @@ async def test_what_is_told_of_a_server_leaves_its_password_out(wire: Wire, url:
 
 async def test_a_server_that_came_back_is_met_again(wire: Wire) -> None:
     with served(wire) as url:
-        index = open_meilisearch(url, None, LIVE, 64)
+        index = open_meilisearch(url, None, LIVE, 64, read_timeout_s=PATIENCE_S)
         await index.apply([Change(ONE, record("tea"))])
         port = int(url.rsplit(":", 1)[1])
     with pytest.raises(Unavailable):

@@ -43,7 +43,7 @@ async def driver(neo4j_server: Neo4jServerSettings) -> AsyncIterator[neo4j.Async
 
 @pytest.fixture
 async def store(neo4j_server: Neo4jServerSettings) -> AsyncIterator[CypherGraph]:
-    store = neo4j_graph(neo4j_server, read_deadline_s=20)
+    store = neo4j_graph(neo4j_server, read_deadline_s=60)
     yield store
     await store.close()
 
@@ -51,7 +51,7 @@ async def store(neo4j_server: Neo4jServerSettings) -> AsyncIterator[CypherGraph]
 async def plans_after(settings: Neo4jServerSettings, driver: neo4j.AsyncDriver, frontiers: Sequence[Frontier]) -> int:
     """Return how many plans a server that had none has after the start of a service and these questions."""
     await driver.execute_query("CALL db.clearQueryCaches()", database_=settings.database)
-    store = neo4j_graph(settings, read_deadline_s=20)
+    store = neo4j_graph(settings, read_deadline_s=60)
     await store.prepare()
     for frontier in frontiers:
         await store.expand(frontier)
@@ -115,7 +115,7 @@ async def test_a_late_answer_is_waited_for_by_the_next_that_asks_the_same(
 async def test_what_was_asked_before_a_change_does_not_answer_what_is_asked_after_it(
     neo4j_server: Neo4jServerSettings,
 ) -> None:
-    engine = Neo4jEngine(neo4j_server, read_deadline_s=20)
+    engine = Neo4jEngine(neo4j_server, read_deadline_s=60)
     id_ = str(uuid.uuid4())
     text = "UNWIND range(1, 300000) AS i WITH count(i) AS n OPTIONAL MATCH (m:Node {id: $id}) RETURN m.id"
 

@@ -40,7 +40,7 @@ IN_EFFECT = """
 SELECT current_setting('TimeZone') AS zone, current_setting('hnsw.ef_search') AS ef_search,
        current_setting('hnsw.iterative_scan', true) AS iterative_scan, current_setting('ivfflat.probes') AS probes
 """
-LIMITS = PoolSettings(min_size=0, max_size=4, timeout_s=5)
+LIMITS = PoolSettings(min_size=0, max_size=4, timeout_s=60)
 
 
 @pytest.fixture(params=POOLERS)

@@ -49,7 +49,7 @@ async def load(instance: Running, numbers: list[int]) -> set[int]:
     kill_at = {len(numbers) * (place + 1) // (len(VICTIMS) + 2): victim for place, victim in enumerate(VICTIMS)}
 
     async def work() -> None:
-        async with AsyncClient(instance.service.url, instance.service.key, timeout_s=20) as client:
+        async with AsyncClient(instance.service.url, instance.service.key, timeout_s=60) as client:
             while todo and instance.process.poll() is None:
                 number = todo.pop()
                 if not await record(client, number):

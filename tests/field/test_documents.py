@@ -203,19 +203,19 @@ async def test_reading_an_unknown_scope_creates_nothing(application: Application
 async def failing(database: str, tmp_path: Path) -> AsyncIterator[tuple[Application, Switchable]]:
     """An application whose embedder can be switched off."""
     embedder = Switchable(BatchingEmbedder(HashingModel()))
-    settings = settings_for(database, tmp_path, write={"embed_deadline_s": 2})
-    async with running(settings, database, HashingModel(), embedder=embedder) as app:
+    async with running(settings_for(database, tmp_path), database, HashingModel(), embedder=embedder) as app:
         yield app, embedder
 
 
 @pytest.mark.parametrize("state", ["down", "hanging"])
 async def test_without_the_embedder_nothing_is_stored_and_the_old_document_stays(
-    failing: tuple[Application, Switchable], state: str
+    failing: tuple[Application, Switchable], monkeypatch: pytest.MonkeyPatch, state: str
 ) -> None:
     app, embedder = failing
     stored = (await app.client().post("/v1/documents", json={"key": "a", "content": "old"})).json()
 
     embedder.state = state
+    monkeypatch.setattr(app.services.documents.recorder, "_embed_deadline_s", 1)
     replaced = await app.client().post("/v1/documents", json={"key": "a", "content": "new"})
     created = await app.client().post("/v1/documents/batch", json={"documents": [{"content": "other"}]})
     same = await app.client().post("/v1/documents", json={"key": "a", "content": "old"})

@@ -82,10 +82,10 @@ class Asked:
 @asynccontextmanager
 async def replica(url: str, model: Model, shard: CacheShardActor) -> AsyncIterator[Replica]:
     generation = claim_generation(url, model.identity).number
-    pool = new_pool(url, PoolSettings(min_size=0, max_size=4, timeout_s=5))
+    pool = new_pool(url, PoolSettings(min_size=0, max_size=4, timeout_s=60))
     await pool.open()
-    caches = SharedCaches({"cache-0": shard}, frozenset(Layer), BreakerPolicy(1, failures=3, pause_s=60))
-    policy = EmbeddingPolicy(generation=generation, dimension=model.identity.dimension, deadline_s=2)
+    caches = SharedCaches({"cache-0": shard}, frozenset(Layer), BreakerPolicy(60, failures=3, pause_s=60))
+    policy = EmbeddingPolicy(generation=generation, dimension=model.identity.dimension, deadline_s=60)
     asked = Asked(model)
     table = TableCache(EmbeddingTable(pool, generation), caches, policy, utc_now)
     made = Replica(generation, CachingEmbedder(asked, caches, table, policy), caches, asked.texts)

@@ -17,7 +17,13 @@ from lamina.models.batching import BatchingEmbedder
 from lamina.models.hashing import HashingModel
 from lamina.settings.stores import EmbeddedPostgresSettings, QdrantServerSettings
 from lamina.stores.postgres.migrate import migrate
-from tests.support.application import Application, running, settings_for
+from tests.support.application import (
+    PATIENCE_S,
+    Application,
+    giving_up_the_embedder,
+    running,
+    settings_for,
+)
 from tests.support.embedders import Down, Switchable
 
 TIERS = ["sessions", "notes"]  # These applications run without a graph, which would be named as degraded.
@@ -44,8 +50,7 @@ async def test_a_search_without_an_embedder_is_answered_by_words_and_recovers(
     database: str, tmp_path: Path, state: str
 ) -> None:
     embedder = Switchable(BatchingEmbedder(HashingModel()))
-    settings = settings_for(database, tmp_path, search={"embed_deadline_s": 2})
-    async with running(settings, database, HashingModel(), embedder=embedder) as app:
+    async with running(settings_for(database, tmp_path), database, HashingModel(), embedder=embedder) as app:
         client = app.client()
         await client.post("/v1/notes", json={"content": "the anchor is rusty"})
         await client.post("/v1/turns", json={"session": "s", "messages": [{"content": "a rusty anchor chain"}]})
@@ -53,16 +58,17 @@ async def test_a_search_without_an_embedder_is_answered_by_words_and_recovers(
 
         embedder.state = state
         begin = time.monotonic()
-        degraded = (
-            await client.post("/v1/search", json={"query": "rusty anchor", "tiers": TIERS, "explain": True})
-        ).json()
+        with giving_up_the_embedder(app):
+            degraded = (
+                await client.post("/v1/search", json={"query": "rusty anchor", "tiers": TIERS, "explain": True})
+            ).json()
         took_s = time.monotonic() - begin
         embedder.state = "up"
         healthy = (await client.post("/v1/search", json={"query": "rusty anchor", "tiers": TIERS})).json()
 
     assert degraded["degraded"] == ["embedder"]
     assert len(degraded["results"]) == 2
-    assert took_s < 20
+    assert took_s < PATIENCE_S
     assert healthy["degraded"] == []
 
 
@@ -83,7 +89,7 @@ async def test_an_index_that_fails_degrades_its_source_only_and_recovers(
     database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, hangs: bool
 ) -> None:
     deadlines = {"source_deadline_s": 2, "tier_deadline_s": 3, "embed_deadline_s": 4}
-    settings = settings_for(database, tmp_path, search=deadlines)
+    settings = settings_for(database, tmp_path, search=deadlines if hangs else {})
     async with running(settings, database, HashingModel()) as app:
         client = app.client()
         await client.post("/v1/notes", json={"content": "the anchor is rusty"})
@@ -114,9 +120,8 @@ async def fragile(own_postgres: EmbeddedPostgres, tmp_path: Path) -> AsyncIterat
     """An application over a Postgres of its own, to stop and start."""
     url = own_postgres.start()
     migrate(url)
-    pool = {"min_size": 1, "max_size": 4, "timeout_s": 1}
-    settings = settings_for(url, tmp_path, pool=pool)
-    async with running(settings, url, HashingModel()) as app:
+    async with running(settings_for(url, tmp_path, pool={"min_size": 1, "max_size": 4}), url, HashingModel()) as app:
+        app.pool.timeout = PATIENCE_S
         # For longer than a setting allows: or the check of the key alone would answer 503.
         app.services.key_check._trusted = TTLCache(100, 60)
         yield app
@@ -131,6 +136,7 @@ async def test_without_postgres_nothing_is_pretended_and_it_recovers_without_a_r
     await fragile.indexed()
 
     own_postgres.stop()
+    fragile.pool.timeout = 1
     begin = time.monotonic()
     answers = [
         await client.post("/v1/search", json={"query": "rusty anchor", "tiers": TIERS}),
@@ -141,13 +147,14 @@ async def test_without_postgres_nothing_is_pretended_and_it_recovers_without_a_r
     answers.append(await client.get("/readyz"))
     readiness_took_s = time.monotonic() - begin
     own_postgres.start()
+    fragile.pool.timeout = PATIENCE_S
     after = await client.post("/v1/search", json={"query": "rusty anchor", "tiers": TIERS})
     written = await client.post("/v1/notes", json={"content": "the chain is new"})
     await _eventually_indexed(fragile)
 
     assert [answer.status_code for answer in answers] == [503] * 3
-    assert took_s < 20
-    assert readiness_took_s < 10
+    assert took_s < PATIENCE_S
+    assert readiness_took_s < PATIENCE_S
     assert after.json()["degraded"] == []
     assert [hit["content"] for hit in after.json()["results"]] == ["the anchor is rusty"]
     assert written.status_code == 201
@@ -164,6 +171,7 @@ async def test_the_moment_postgres_ends_an_empty_index_is_not_taken_for_an_answe
     await client.post(path, json={"query": "rusty anchor"})
 
     own_postgres.stop()
+    fragile.pool.timeout = 1
     answers = [await client.post(path, json={"query": "rusty anchor"}) for _ in range(3)]
 
     assert [answer.status_code for answer in answers] == [503] * 3
@@ -208,7 +216,7 @@ def test_a_wrong_database_url_is_refused_quickly_with_the_remedy(url: str) -> No
     with pytest.raises(Misconfigured, match=r"postgres does not answer.*LAMINA_POSTGRES__URL"):
         migrate(url)
 
-    assert time.monotonic() - begin < 30
+    assert time.monotonic() - begin < 60
 
 
 class SlowModel(HashingModel):
@@ -260,7 +268,7 @@ async def test_long_texts_never_hold_up_the_event_loop(database: str, tmp_path: 
     assert [answer.status_code for answer in answers] == [201, 201, 201, 200]
     assert len(gaps) > 20
     assert sorted(held)[int(len(held) * 0.95)] < 0.05
-    assert median(gaps) < 0.1  # Beside other work the loop waits for a processor now and then.
+    assert median(gaps) < 0.5  # Beside other work the loop waits for a processor now and then.
 
 
 async def _heartbeat(gaps: list[float], held: list[float]) -> None:

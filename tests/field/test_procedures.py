@@ -497,16 +497,17 @@ async def test_without_an_embedder_writes_are_unavailable_and_nothing_is_stored(
 
 @pytest.mark.parametrize("state", ["down", "hanging"])
 async def test_an_embedder_that_fails_degrades_the_match_which_recovers(
-    database: str, tmp_path: Path, state: str
+    database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, state: str
 ) -> None:
     embedder = Switchable(BatchingEmbedder(HashingModel()))
-    settings = settings_for(database, tmp_path, search={"embed_deadline_s": 2})
-    async with running(settings, database, HashingModel(), embedder=embedder) as app:
+    async with running(settings_for(database, tmp_path), database, HashingModel(), embedder=embedder) as app:
         client = app.client()
         id_ = await put(client, "Refund an order")
 
         embedder.state = state
-        degraded = (await client.post("/v1/procedures/match", json={"query": "order refund"})).json()
+        with monkeypatch.context() as patched:
+            patched.setattr(app.services.procedures.matcher, "_embed_deadline_s", 1)
+            degraded = (await client.post("/v1/procedures/match", json={"query": "order refund"})).json()
         changed = await client.patch(f"/v1/procedures/{id_}", json={"action": "another one"})
         embedder.state = "up"
 

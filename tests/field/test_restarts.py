@@ -52,7 +52,7 @@ class Load:
         """Store one note after the other, each under a key of its own until it is acknowledged."""
         headers = {"Authorization": f"Bearer {self._instance.service.key}"}
         # A connection that outlives its proxy is another matter than an answer of it.
-        async with httpx.AsyncClient(base_url=self._instance.service.url, headers=headers, timeout=20) as client:
+        async with httpx.AsyncClient(base_url=self._instance.service.url, headers=headers, timeout=60) as client:
             while not self.is_over:
                 number = next(self._numbers)
                 self.stored[number] = await self._store(client, number)

@@ -184,9 +184,7 @@ class Slow(HashingModel):
 async def test_a_search_gets_its_vector_while_a_long_text_and_documents_are_embedded(
     database: str, tmp_path: Path
 ) -> None:
-    settings = settings_for(
-        database, tmp_path, search={"embed_deadline_s": 4}, caches={"turn_hash": {"enabled": False}}
-    )
+    settings = settings_for(database, tmp_path, caches={"turn_hash": {"enabled": False}})
     book = " ".join(f"word{number}" for number in range(30_000))
     async with running(settings, database, Slow()) as app:
         client = app.client()

@@ -120,7 +120,7 @@ async def test_a_failing_model_marks_nothing_as_done(application: Application) -
     await a_week_of(application, days=1)
     model, embedder = Failing(), BatchingEmbedder(application.model)
     deriver = Deriver(
-        application.pool, embedder, application.model.identity, deadline_s=10, similar=SimilarLinks(3, 0.5)
+        application.pool, embedder, application.model.identity, deadline_s=60, similar=SimilarLinks(3, 0.5)
     )
     job = SummaryJob(application.pool, model, deriver, SummaryPolicy(), tokens=200)
     order = Order("summaries", Area(application.tenant), in_days(1))

@@ -59,7 +59,7 @@ def server(home: Path) -> Iterator[EmbeddedFalkorDB]:
 
 
 def store_of(server: EmbeddedFalkorDB) -> CypherGraph:
-    return falkordb_graph(server.url, connections=2, read_deadline_s=20)
+    return falkordb_graph(server.url, connections=2, read_deadline_s=60)
 
 
 async def put_ada(server: EmbeddedFalkorDB) -> None:

@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import numpy as np
@@ -28,7 +29,7 @@ DAY = timedelta(days=1)
 @pytest.fixture
 async def pool(database: str) -> AsyncIterator[Pool]:
     claim_generation(database, HashingModel().identity)
-    made = new_pool(database, PoolSettings(min_size=0, max_size=8, timeout_s=5))
+    made = new_pool(database, PoolSettings(min_size=0, max_size=8, timeout_s=60))
     yield made
     await made.close()
 
@@ -199,10 +200,11 @@ async def plan_of(pool: Pool, texts: list[TextKey]) -> str:
 async def test_a_table_that_is_locked_costs_a_moment_and_frees_its_connections(database: str, pool: Pool) -> None:
     limits = ShardLimits({Layer.EMBEDDINGS: LayerLimits(100, 300)})
     caches = SharedCaches(
-        {"cache-0": CacheShardActor(limits)}, frozenset(Layer), BreakerPolicy(1, failures=3, pause_s=60)
+        {"cache-0": CacheShardActor(limits)}, frozenset(Layer), BreakerPolicy(60, failures=3, pause_s=60)
     )
     policy = EmbeddingPolicy(generation=1, dimension=384, deadline_s=0.2, failures=100)
     guarded = TableCache(EmbeddingTable(pool, 1), caches, policy, lambda: NOON)
+    patient = TableCache(EmbeddingTable(pool, 1), caches, replace(policy, deadline_s=60), lambda: NOON)
     await pool.open()
     with psycopg.connect(database) as connection:
         connection.execute("LOCK TABLE embedding_cache IN ACCESS EXCLUSIVE MODE")
@@ -211,7 +213,8 @@ async def test_a_table_that_is_locked_costs_a_moment_and_frees_its_connections(d
 
     assert answers == [None] * 20
     assert caches.counted()[Layer.EMBEDDINGS].errors == 20
-    assert await guarded.find(text_key("acme", "0")) is None
+    assert await patient.find(text_key("acme", "0")) is None
     assert caches.counted()[Layer.EMBEDDINGS].misses == 1
-    await guarded.writes.close()
+    for cache in (guarded, patient):
+        await cache.writes.close()
     await caches.close()

@@ -33,7 +33,7 @@ VECTOR = np.eye(1, 384, dtype=np.float32).tobytes()
 @pytest.fixture
 async def pool(database: str) -> AsyncIterator[Pool]:
     claim_generation(database, HashingModel().identity)
-    async with new_pool(database, PoolSettings(min_size=0, max_size=4, timeout_s=10)) as opened:
+    async with new_pool(database, PoolSettings(min_size=0, max_size=4, timeout_s=60)) as opened:
         yield opened
 
 

@@ -32,7 +32,7 @@ Result = TypeVar("Result")
 @pytest.fixture
 async def pool(database: str) -> AsyncIterator[Pool]:
     claim_generation(database, HashingModel().identity)
-    async with new_pool(database, PoolSettings(min_size=0, max_size=8, timeout_s=10)) as opened:
+    async with new_pool(database, PoolSettings(min_size=0, max_size=8, timeout_s=60)) as opened:
         yield opened
 
 

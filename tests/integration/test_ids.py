@@ -8,7 +8,7 @@ from lamina.core.ids import id_of_number, id_of_text
 from lamina.settings.stores import PoolSettings
 from lamina.stores.postgres.connection import connect, new_pool, read_rows, read_tuples
 
-ONE = PoolSettings(min_size=0, max_size=1, timeout_s=5)
+ONE = PoolSettings(min_size=0, max_size=1, timeout_s=60)
 FEW = [UUID(int=number) for number in (0x48CEC59E_5508_431B_8A84_36946BD16364, 2**64, 3**80)]
 NIL, LAST = UUID(int=0), UUID(int=2**128 - 1)
 

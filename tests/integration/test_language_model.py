@@ -59,7 +59,7 @@ class Endpoint:
     url: str = ""
 
     def settings(self, **changes: Any) -> LanguageModelSettings:
-        chosen = {"base_url": self.url, "model": "small", "backoff_s": 0.01, "timeout_s": 5, **changes}
+        chosen = {"base_url": self.url, "model": "small", "backoff_s": 0.01, "timeout_s": 60, **changes}
         return LanguageModelSettings(**chosen)
 
 

@@ -48,7 +48,7 @@ async def app(database: str, server: EmbeddedFalkorDB, tmp_path: Path) -> AsyncI
 
 @pytest.fixture
 async def store(server: EmbeddedFalkorDB) -> AsyncIterator[FalkorDBGraph]:
-    store = falkordb_graph(server.url, connections=2, read_deadline_s=20)
+    store = falkordb_graph(server.url, connections=2, read_deadline_s=60)
     yield store
     await store.close()
 

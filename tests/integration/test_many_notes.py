@@ -35,7 +35,7 @@ def likes(verb: str, *, tilt: float = 0.0, count: int = 2 * MANY) -> list[Prepar
 @pytest.fixture
 async def pool(database: str) -> AsyncIterator[Pool]:
     claim_generation(database, HashingModel().identity)
-    async with new_pool(database, PoolSettings(min_size=0, max_size=2, timeout_s=10)) as opened:
+    async with new_pool(database, PoolSettings(min_size=0, max_size=2, timeout_s=60)) as opened:
         yield opened
 
 

@@ -40,7 +40,7 @@ class Endpoint:
             "base_url": self.url,
             "model": "small",
             "backoff_s": 0.01,
-            "timeout_s": 5,
+            "timeout_s": 60,
             "max_retries": 1,
             **changes,
         }

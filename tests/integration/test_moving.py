@@ -140,7 +140,7 @@ async def configurations(
             hybrid=qdrant,
             vectors=qdrant.model_copy(update={"url": str(tmp_path / "cold")}),
             graph=neo4j,
-            search={"source_deadline_s": 20, "tier_deadline_s": 25},
+            search={"source_deadline_s": 60, "tier_deadline_s": 60},
         )
         yield embedded("one"), servers, embedded("two")
 

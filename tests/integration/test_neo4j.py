@@ -23,7 +23,7 @@ async def over_neo4j(neo4j_server: Neo4jServerSettings, database: str, tmp_path:
         mine = app.for_tenant(f"tenant {uuid.uuid4()}")
         yield mine
         await mine.close_clients()
-        store = neo4j_graph(neo4j_server, read_deadline_s=20)
+        store = neo4j_graph(neo4j_server, read_deadline_s=60)
         await store.apply([Change(id_, None) for id_ in await store.inventory(mine.tenant)])
         await store.close()
 

@@ -21,7 +21,7 @@ PATIENCE_S = 5.0
 PATIENCE_OF_ALL_S = 60.0
 
 
-def pool_of(url: str, *, max_size: int = 2, timeout_s: float = PATIENCE_S) -> Pool:
+def pool_of(url: str, *, max_size: int = 2, timeout_s: float = PATIENCE_OF_ALL_S) -> Pool:
     return new_pool(url, PoolSettings(min_size=0, max_size=max_size, timeout_s=timeout_s))
 
 
@@ -34,7 +34,7 @@ async def seconds_until_refused(pool: Pool) -> float:
 
 
 async def test_once_a_server_is_known_to_be_away_nobody_waits_long_for_it() -> None:
-    pool = pool_of(NOBODY)
+    pool = pool_of(NOBODY, timeout_s=PATIENCE_S)
 
     first_s, then_s = await seconds_until_refused(pool), await seconds_until_refused(pool)
     begin = time.monotonic()

@@ -5,7 +5,7 @@ import pytest
 from lamina.settings.stores import PoolSettings
 from lamina.stores.postgres.connection import connect, new_pool, read_rows
 
-ONE = PoolSettings(min_size=0, max_size=1, timeout_s=2)
+ONE = PoolSettings(min_size=0, max_size=1, timeout_s=60)
 TURNS_OF_THE_LOOP = 50
 
 

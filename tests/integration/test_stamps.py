@@ -38,7 +38,7 @@ async def pool(database: str) -> AsyncIterator[Pool]:
 
 @pytest.fixture
 def stamps(pool: Pool) -> Stamps:
-    return Stamps(pool, PROJECTIONS, deadline_s=5)
+    return Stamps(pool, PROJECTIONS, deadline_s=60)
 
 
 async def written(pool: Pool, scope: Scope = HERE, projection: Any = "notes") -> int:
@@ -75,7 +75,7 @@ async def test_a_scope_is_settled_once_the_outbox_has_nothing_of_its_writes(pool
 
 
 async def test_what_nobody_keeps_and_what_others_wrote_later_unsettle_nothing(pool: Pool) -> None:
-    without_graph = Stamps(pool, ("notes", "messages"), deadline_s=5)
+    without_graph = Stamps(pool, ("notes", "messages"), deadline_s=60)
     await written(pool, projection="graph")
     await written(pool, Scope("globex", "there"))
 
@@ -144,15 +144,15 @@ async def test_scopes_that_are_asked_for_together_get_their_own_stamps(pool: Poo
 
 
 async def test_connections_that_hang_are_given_up(database: str, tmp_path: Path) -> None:
-    pool = new_pool(database, PoolSettings(min_size=0, max_size=2, timeout_s=1))
-    stamps = Stamps(pool, PROJECTIONS, deadline_s=1)
-    await stamps.read(HERE)
+    pool = new_pool(database, PoolSettings(min_size=0, max_size=2, timeout_s=60))
+    stamps, patient = (Stamps(pool, PROJECTIONS, deadline_s=seconds) for seconds in (1, 60))
+    await patient.read(HERE)
     with psycopg.connect(database) as blocker:
         blocker.execute("LOCK TABLE epochs IN ACCESS EXCLUSIVE MODE")
         hanging = await asyncio.gather(*(stamps.read(HERE) for _ in range(4)), return_exceptions=True)
 
     assert all(isinstance(outcome, TimeoutError) for outcome in hanging)
-    assert (await stamps.read(HERE)).is_settled
+    assert (await patient.read(HERE)).is_settled
     await pool.close()
 
 
@@ -160,7 +160,7 @@ async def test_a_stamp_comes_with_what_is_kept_of_its_own_question_alone(pool: P
     generation = claim_generation(database, HashingModel().identity).number
     kept = [CachedEmbedding(text_key(tenant, "tea?"), tenant.encode(), NOW) for tenant in ("acme", "globex")]
     await EmbeddingTable(pool, generation).keep(kept)
-    stamps = Stamps(pool, PROJECTIONS, deadline_s=30, generation=generation)
+    stamps = Stamps(pool, PROJECTIONS, deadline_s=60, generation=generation)
     asked = [
         (HERE, "tea?"),
         (HERE, "coffee?"),
@@ -170,8 +170,8 @@ async def test_a_stamp_comes_with_what_is_kept_of_its_own_question_alone(pool: P
     ]
 
     found = await asyncio.gather(*(stamps.read(scope, question) for scope, question in asked))
-    without = await Stamps(pool, PROJECTIONS, deadline_s=30).read(HERE, "tea?")
-    of_another_model = await Stamps(pool, PROJECTIONS, deadline_s=30, generation=99).read(HERE, "tea?")
+    without = await Stamps(pool, PROJECTIONS, deadline_s=60).read(HERE, "tea?")
+    of_another_model = await Stamps(pool, PROJECTIONS, deadline_s=60, generation=99).read(HERE, "tea?")
 
     assert [stamp.question and stamp.question.embedding for stamp in found] == [b"acme", None, None, b"globex", None]
     assert [stamp.question is None for stamp in found] == [False, False, True, False, False]

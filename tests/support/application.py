@@ -1,14 +1,15 @@
 """The whole application in this process: the same classes as on Ray, over the same real stores."""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import httpx
+import pytest
 from fastapi import FastAPI
 
 from actors.cache import CacheShardActor
@@ -110,9 +111,9 @@ def settings_for(url: str, data_dir: Path, **overrides: Any) -> Settings:
         "graph": NoGraphSettings(),
         "write": {"key_cache_s": 0},
         "erasure": {"wait_s": 25},
-        "pool": {"min_size": 0, "max_size": 8, "timeout_s": 20},
+        "pool": {"min_size": 0, "max_size": 8, "timeout_s": PATIENCE_S},
         "search": search,
-        "caches": {"deadline_s": 5, **overrides.pop("caches", {})},
+        "caches": {"deadline_s": PATIENCE_S, **overrides.pop("caches", {})},
         **overrides,
     }
     return Settings(**chosen)
@@ -222,6 +223,15 @@ async def report_of(model: Model) -> ModelReport:
     """Return the report of a model in this process; a double has that of hashed words."""
     found: ModelReport = getattr(model, "report", HashingModel().report)
     return found
+
+
+@contextmanager
+def giving_up_the_embedder(app: Application, seconds: float = 1.0) -> Iterator[None]:
+    """Have searches wait for a question's vector for a moment only: for an embedder that hangs."""
+    search = fused_search(app)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(search, "_deadlines", replace(search._deadlines, embed_s=seconds))
+        yield
 
 
 def fused_search(app: Application) -> Search:

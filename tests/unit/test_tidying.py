@@ -64,9 +64,9 @@ async def test_nodes_of_a_test_go_with_the_bare_targets_of_their_links_and_other
     def node(*links: Link) -> Node:
         return Node(NodeLabel.MEMORY, tenant, "w", "n", 2, None, None, MORNING, links)
 
-    kept = falkordb_graph(falkordb.url, connections=1, read_deadline_s=20)
+    kept = falkordb_graph(falkordb.url, connections=1, read_deadline_s=60)
     await kept.apply([Change(other, node())])
-    store = tidy(falkordb_graph(falkordb.url, connections=1, read_deadline_s=20))
+    store = tidy(falkordb_graph(falkordb.url, connections=1, read_deadline_s=60))
     await store.apply([Change(mine, node(Link(mine, target, "about", 0.5, None, MORNING)))])
 
     await store.close()
