@@ -96,7 +96,8 @@ async def test_a_server_that_refuses_connections_is_unavailable(by_grpc: bool) -
 @pytest.mark.parametrize("by_grpc", [False, True])
 async def test_a_server_that_says_nothing_is_given_up_in_time(by_grpc: bool) -> None:
     with silence() as port:
-        index = index_at(port, grpc_port=port if by_grpc else None, read_timeout_s=0.5)
+        hasty = {"read_timeout_s": 0.5, "write_timeout_s": 0.5}
+        index = index_at(port, grpc_port=port if by_grpc else None, **hasty)
         begin = time.monotonic()
 
         with pytest.raises(Unavailable):
