@@ -120,8 +120,9 @@ async def fragile(own_postgres: EmbeddedPostgres, tmp_path: Path) -> AsyncIterat
     """An application over a Postgres of its own, to stop and start."""
     url = own_postgres.start()
     migrate(url)
-    async with running(settings_for(url, tmp_path, pool={"min_size": 1, "max_size": 4}), url, HashingModel()) as app:
-        app.pool.timeout = PATIENCE_S
+    pool = {"min_size": 1, "max_size": 4, "timeout_s": 1}
+    settings = settings_for(url, tmp_path, pool=pool)
+    async with running(settings, url, HashingModel()) as app:
         # For longer than a setting allows: or the check of the key alone would answer 503.
         app.services.key_check._trusted = TTLCache(100, 60)
         yield app
@@ -136,7 +137,6 @@ async def test_without_postgres_nothing_is_pretended_and_it_recovers_without_a_r
     await fragile.indexed()
 
     own_postgres.stop()
-    fragile.pool.timeout = 1
     begin = time.monotonic()
     answers = [
         await client.post("/v1/search", json={"query": "rusty anchor", "tiers": TIERS}),
@@ -147,7 +147,6 @@ async def test_without_postgres_nothing_is_pretended_and_it_recovers_without_a_r
     answers.append(await client.get("/readyz"))
     readiness_took_s = time.monotonic() - begin
     own_postgres.start()
-    fragile.pool.timeout = PATIENCE_S
     after = await client.post("/v1/search", json={"query": "rusty anchor", "tiers": TIERS})
     written = await client.post("/v1/notes", json={"content": "the chain is new"})
     await _eventually_indexed(fragile)
@@ -171,7 +170,6 @@ async def test_the_moment_postgres_ends_an_empty_index_is_not_taken_for_an_answe
     await client.post(path, json={"query": "rusty anchor"})
 
     own_postgres.stop()
-    fragile.pool.timeout = 1
     answers = [await client.post(path, json={"query": "rusty anchor"}) for _ in range(3)]
 
     assert [answer.status_code for answer in answers] == [503] * 3
