@@ -21,8 +21,11 @@ _WORKER = "default_worker.py"
 
 
 def socket_of_job(folder: Path, environment: Mapping[str, str]) -> str:
-    """Return the socket of the server of the job that an environment names; Ray has workers of no job, too."""
-    return f"{folder / SERVER}-{environment.get('RAY_JOB_ID', '')}"
+    """Return the socket of the server of the job and the raylet that an environment names.
+
+    Ray has workers of no job, too. A worker ends with the raylet that its server was told of when it imported Ray.
+    """
+    return f"{folder / SERVER}-{environment.get('RAY_JOB_ID', '')}-{environment.get('RAY_RAYLET_PID', '')}"
 
 
 def listen(path: Path) -> socket.socket:

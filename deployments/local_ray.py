@@ -23,6 +23,7 @@ from deployments.fork_worker import open_job
 OBJECT_STORE_BYTES = 150 * 1024 * 1024
 NAMESPACE = "lamina"
 REGISTRATION_S = 120.0
+RAYLETS = 3
 STEP_S = 0.1
 SETUP_SCRIPT = Path(__file__).with_name("fork_worker.py")
 
@@ -46,12 +47,19 @@ class LeanNode(Node):
         """Start none."""
 
     def start_raylet(self, *arguments: Any, **named: Any) -> None:
-        """Start the raylet; while it waits for its agents, the server of the first job's workers imports Ray."""
-        super().start_raylet(*arguments, **named)
-        (raylet,) = self.all_processes["raylet"]
-        first = {"RAY_JOB_ID": ray.JobID.from_int(1).hex(), "RAY_RAYLET_PID": str(raylet.process.pid)}
-        Thread(target=_open_job, args=(self._forks, os.environ | first), daemon=True).start()
-        self._await_registration()
+        """Start the raylet, and another one where it ends because its agents, on a busy machine, come too late for it.
+
+        While it waits for its agents, the server of the first job's workers imports Ray.
+        """
+        for _ in range(RAYLETS):
+            super().start_raylet(*arguments, **named)
+            (raylet,) = self.all_processes["raylet"]
+            first = {"RAY_JOB_ID": ray.JobID.from_int(1).hex(), "RAY_RAYLET_PID": str(raylet.process.pid)}
+            Thread(target=_open_job, args=(self._forks, os.environ | first), daemon=True).start()
+            self._await_registration()
+            if raylet.process.poll() is None:
+                return
+            self.kill_raylet(check_alive=False)
 
     def _await_registration(self) -> None:
         """Wait until the raylet has registered; Ray itself gives up after 30 s, which a very busy machine may take."""

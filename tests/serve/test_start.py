@@ -2,6 +2,7 @@
 
 import os
 import re
+import signal
 import time
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -60,6 +61,27 @@ def test_what_was_stored_before_is_found_by_its_words_while_the_model_is_loaded(
     assert "deployments.fork_server" in (parents.pop() or "")
     left_out = ("dashboard.py", "monitor.py", "log_monitor.py")
     assert [line for line in processes.values() if " ".join(line.split()[:3]).endswith(left_out)] == []
+
+
+def test_a_start_whose_first_raylet_ends_before_it_has_registered_goes_on_with_another() -> None:
+    with new_folder() as folder:
+        started = launch(folder, LAMINA_EMBEDDING__KIND="hashing", LAMINA_GRAPH__KIND="off")
+        (first,) = until(lambda: raylets_below(started[0].pid), lambda found: found or started[0].poll() is not None)
+        os.kill(first, signal.SIGKILL)
+        service = until_it_says("serving;", *started)
+        with service.client(workspace="house") as client:
+            client.add("The spare key hangs behind the barometer")
+            found = client.search("where does the spare key hang?")
+        second = raylets_below(service.process.pid)
+        service.stop()
+
+    assert [hit["tier"] for hit in found["results"]] == ["notes"]
+    assert len(second) == 1
+    assert second != [first]
+
+
+def raylets_below(pid: int) -> list[int]:
+    return [child for child in descendants(pid) if command_line(child).split(" ")[0].endswith("/raylet")]
 
 
 def test_a_store_that_is_away_at_the_start_is_named_and_taken_in_when_it_comes() -> None:
