@@ -88,8 +88,9 @@ async def is_halted(connection: Connection, ids: Ids) -> bool:
 
 async def is_taken(connection: Connection, ids: Ids) -> bool:
     """Report whether there is something in a session, a namespace or a workspace."""
-    name = "is_place_taken" if ids.get("session_id") is None else "is_session_taken"
-    row = await (await connection.execute(QUERIES[name], ids)).fetchone()
+    of_a_place = ids.get("session_id") is None
+    query = QUERIES["is_place_taken"] if of_a_place else QUERIES["is_session_taken"]
+    row = await (await connection.execute(query, ids)).fetchone()
     return bool(row and row["is_taken"])
 
 

@@ -17,4 +17,4 @@ def switch_word_trigger(url: str, *, is_on: bool) -> None:
     with connect_directly(url) as connection:
         row = connection.execute(QUERIES["read_trigger"]).fetchone()
         if row is not None and row["is_enabled"] != is_on:
-            connection.execute(QUERIES["enable_trigger" if is_on else "disable_trigger"])
+            connection.execute(QUERIES["enable_trigger"] if is_on else QUERIES["disable_trigger"])
