@@ -110,12 +110,17 @@ async def _with_read_body(scope: Scope, receive: Receive, coding: str, max_bytes
     del headers["content-encoding"]
     del headers["transfer-encoding"]
     headers["content-length"] = str(len(body))
+    return scope, receive_body(body, receive)
+
+
+def receive_body(body: bytes, receive: Receive) -> Receive:
+    """Return a ``receive`` that begins with a body that was read whole, or is replaced."""
     unread: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
-    async def receive_read() -> Message:
+    async def receive_rest() -> Message:
         return unread.pop() if unread else await receive()
 
-    return scope, receive_read
+    return receive_rest
 
 
 async def _read(receive: Receive, max_bytes: int) -> bytes:

@@ -15,6 +15,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from deployments.bodies import receive_body
 from deployments.fair_places import FairPlaces, share_limits
 from deployments.patient_server import NO_ADDRESS
 from deployments.problems import answer_error, problem
@@ -46,7 +47,6 @@ MOST_SILENCE_S = 0.25
 """Between two parts of its body: half-sent ones, each waited for as long as a place allows, took all of a router."""
 LARGE_BYTES = 4_096
 """Size of a body from which a request is large: the work on it is no longer small beside that on others."""
-_NO_BODY: Message = {"type": "http.request", "body": b"", "more_body": False}
 _GONE: Message = {"type": "http.disconnect"}
 
 
@@ -128,7 +128,7 @@ class FrontDoor:
         if not _declares_body(headers):
             await self._app(scope, receive, send)
         elif headers.get("content-length", "") in _EMPTY_OBJECT_BYTES:
-            await self._app(_without_body(scope), _received_nothing(receive), _closing(send))
+            await self._app(_without_body(scope), receive_body(b"", receive), _closing(send))
         else:
             refusal = problem(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "body: no body is read here; send none")
             await refusal(scope, receive, _closing(send))
@@ -340,16 +340,6 @@ def _without_body(scope: Scope) -> Scope:
     scope = {**scope, "headers": list(scope["headers"])}
     MutableHeaders(scope=scope)["content-length"] = "0"
     return scope
-
-
-def _received_nothing(receive: Receive) -> Receive:
-    """Return a ``receive`` that begins with an empty body."""
-    unread = [_NO_BODY]
-
-    async def receive_rest() -> Message:
-        return unread.pop() if unread else await receive()
-
-    return receive_rest
 
 
 def _closing(send: Send) -> Send:

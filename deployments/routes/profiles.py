@@ -1,5 +1,6 @@
 """User profiles: in a namespace, and of the whole tenant."""
 
+from collections.abc import Sequence
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Query, Request
@@ -22,6 +23,7 @@ from lamina.api.profiles import (
     UserProfilePatch,
     UserProfileRevert,
 )
+from lamina.core.memories import ProfileVersion
 from lamina.core.principals import ScopeField, Verb
 from lamina.errors import InvalidInput, OutsideBounds
 
@@ -80,10 +82,7 @@ async def list_versions(
     scope = ids.scope(principal.tenant)
     if scope.user is None:
         raise InvalidInput("user", "is missing; a profile belongs to a user")
-    found = await services.reads.profiles.versions(scope, listing.page)
-    versions, following = listing.cut(found, lambda one: (one.version,))
-    shown = [ProfileVersionOut.from_attributes(item) for item in versions]
-    return ProfileVersionsOut(versions=shown, next_cursor=following)
+    return _shown(listing, await services.reads.profiles.versions(scope, listing.page))
 
 
 @router.post("/revert", tags=["write"], openapi_extra=body_of(mib=1))
@@ -123,10 +122,8 @@ async def list_tenant_versions(
     listing: Annotated[Listing, paged(int, default=20)],
 ) -> ProfileVersionsOut:
     """Return the earlier states of that profile, the latest first."""
-    found = await services.reads.profiles.versions(ids.scope(principal.tenant), listing.page, is_tenant_wide=True)
-    versions, following = listing.cut(found, lambda one: (one.version,))
-    shown = [ProfileVersionOut.from_attributes(item) for item in versions]
-    return ProfileVersionsOut(versions=shown, next_cursor=following)
+    scope = ids.scope(principal.tenant)
+    return _shown(listing, await services.reads.profiles.versions(scope, listing.page, is_tenant_wide=True))
 
 
 @of_tenant.post("/revert", tags=["write"], openapi_extra=body_of(mib=1))
@@ -137,3 +134,9 @@ async def revert_tenant_profile(body: UserProfileRevert, services: ServicesDep, 
     is_verified = principal.speaks_for(ScopeField.USER, scope.user)
     reverted = await services.recorder.revert_profile(scope, body.version, is_verified=is_verified, is_tenant_wide=True)
     return ProfileOut.from_profile(reverted)
+
+
+def _shown(listing: Listing, found: Sequence[ProfileVersion]) -> ProfileVersionsOut:
+    versions, following = listing.cut(found, lambda one: (one.version,))
+    shown = [ProfileVersionOut.from_attributes(item) for item in versions]
+    return ProfileVersionsOut(versions=shown, next_cursor=following)

@@ -58,10 +58,6 @@ def _written(match: re.Match[str], _said_on: date) -> date:
     return date(int(parts["year"]), _month(match), int(parts.get("day") or 1))
 
 
-def _iso(match: re.Match[str], _said_on: date) -> date:
-    return date.fromisoformat(match.group())
-
-
 def _nearest(match: re.Match[str], said_on: date) -> date:
     """Return the day of that name which is nearest to when it was said."""
     wanted = _month(match), int(match["day"])
@@ -90,18 +86,6 @@ def _by_weekday(match: re.Match[str], said_on: date) -> date:
             return said_on + timedelta(days=ahead)
 
 
-def _by_unit(match: re.Match[str], said_on: date) -> date:
-    return _shift(said_on, -1 if match["which"].lower() == "last" else 1, match["unit"])
-
-
-def _ago(match: re.Match[str], said_on: date) -> date:
-    return _shift(said_on, -_count(match), match["unit"])
-
-
-def _ahead(match: re.Match[str], said_on: date) -> date:
-    return _shift(said_on, _count(match), match["unit"])
-
-
 def _count(match: re.Match[str]) -> int:
     text = match["count"].lower()
     if text.isdigit():
@@ -126,7 +110,7 @@ def _pattern(text: str) -> re.Pattern[str]:
 
 
 _ABSOLUTE: tuple[tuple[re.Pattern[str], DateReader], ...] = (
-    (re.compile(r"(?<![\w-])\d{4}-\d{2}-\d{2}(?=T\d|[^\w-]|$)"), _iso),
+    (re.compile(r"(?<![\w-])\d{4}-\d{2}-\d{2}(?=T\d|[^\w-]|$)"), lambda match, _: date.fromisoformat(match.group())),
     (_pattern(rf"{_DAY}(?: of)? {_MONTH},? {_YEAR}"), _written),
     (_pattern(rf"{_MONTH} {_DAY},? {_YEAR}"), _written),
     (_pattern(rf"{_NO_DAY_BEFORE}{_MONTH},? {_YEAR}"), _written),
@@ -142,7 +126,10 @@ _RELATIVE: tuple[tuple[re.Pattern[str], DateReader], ...] = (
         _near_today,
     ),
     (_pattern(rf"(?P<which>last|this|next) {_WEEKDAY}"), _by_weekday),
-    (_pattern(r"(?P<which>last|next) (?P<unit>week|month|year)"), _by_unit),
-    (_pattern(rf"{_COUNT} {_UNIT} ago"), _ago),
-    (_pattern(rf"in {_COUNT} {_UNIT}(?! of)"), _ahead),
+    (
+        _pattern(r"(?P<which>last|next) (?P<unit>week|month|year)"),
+        lambda match, said_on: _shift(said_on, -1 if match["which"].lower() == "last" else 1, match["unit"]),
+    ),
+    (_pattern(rf"{_COUNT} {_UNIT} ago"), lambda match, said_on: _shift(said_on, -_count(match), match["unit"])),
+    (_pattern(rf"in {_COUNT} {_UNIT}(?! of)"), lambda match, said_on: _shift(said_on, _count(match), match["unit"])),
 )

@@ -4,6 +4,7 @@ import calendar
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
+from functools import partial
 
 from lamina.text import time_words as names
 from lamina.text.patterns import regex
@@ -203,21 +204,14 @@ def tomorrow(_match: "regex.Match[str]", said: Said) -> Days:
     return whole_days(said.day + timedelta(days=1))
 
 
-def ago(match: "regex.Match[str]", said: Said) -> Days:
-    """Read so many units ago."""
-    return _by_count(match, said, -1)
-
-
-def ahead(match: "regex.Match[str]", said: Said) -> Days:
-    """Read in so many units."""
-    return _by_count(match, said, 1)
-
-
 def _by_count(match: "regex.Match[str]", said: Said, sign: int) -> Days:
     unit, count = UNITS[plain(match["unit"])], _count_of(match)
     if unit in ("hour", "weekend", "quarter"):
         return _unit_around(said, unit, sign * count)
     return _near(said.day, unit, sign * count)
+
+
+ago, ahead = partial(_by_count, sign=-1), partial(_by_count, sign=1)
 
 
 def _count_of(match: "regex.Match[str]") -> int:
