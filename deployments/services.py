@@ -24,9 +24,9 @@ from lamina.aio.write_behind import WriteBehind
 from lamina.caching.cached_search import CachedSearch, CachedTraversal
 from lamina.core.erasures import Remnant
 from lamina.core.metrics import UNMEASURED, Meter
-from lamina.core.ports import CacheShard, Embedder, Links, ModelReport, Reranker, RerankerState, TierSearcher
+from lamina.core.ports import CacheShard, Embedder, Links, ModelReport, Reranker, TierSearcher
 from lamina.core.principals import VERBS_OF, Principal, Verb, lowest_role
-from lamina.core.queries import Answer, SearchRequest
+from lamina.core.queries import Answer, RerankerState, SearchRequest
 from lamina.core.tiers import ProjectionName, Tier
 from lamina.core.tokens import scope_of
 from lamina.core.trash import TrashKind

@@ -3,7 +3,7 @@
 from pydantic import BaseModel, Field
 
 from lamina.api.fields import Output
-from lamina.core.ports import RerankerState
+from lamina.core.queries import RerankerState
 
 
 class AliveOut(BaseModel):

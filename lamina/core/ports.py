@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Generic, Literal, Protocol, TypeVar, runtime_checkable
+from typing import Generic, Protocol, TypeVar, runtime_checkable
 from uuid import UUID
 
 import numpy as np
@@ -112,10 +112,6 @@ class Embedder(Protocol):
             Unavailable: If the model does not answer.
         """
         ...
-
-
-RerankerState = Literal["ok", "paused"]
-"""Paused: it failed so often that it is left out for a while."""
 
 
 class Reranker(Protocol):

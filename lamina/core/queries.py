@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 from uuid import UUID
 
 from lamina.core.memories import as_utc
@@ -18,6 +18,10 @@ from lamina.text.words import question_words
 
 MAX_LIMIT = 1000
 MAX_DEPTH = 3
+
+
+RerankerState = Literal["ok", "paused"]
+"""Paused: it failed so often that it is left out for a while."""
 
 
 class FilterField(StrEnum):

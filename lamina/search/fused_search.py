@@ -21,7 +21,7 @@ from lamina.core.metrics import (
     timed,
 )
 from lamina.core.metrics import CallOutcome as SearchOutcome
-from lamina.core.ports import Clock, QuestionEmbedder, RerankerState, RowLookup, ShareLookup, TierSearcher
+from lamina.core.ports import Clock, QuestionEmbedder, RowLookup, ShareLookup, TierSearcher
 from lamina.core.queries import (
     Answer,
     Failure,
@@ -30,6 +30,7 @@ from lamina.core.queries import (
     Memory,
     Query,
     Ranking,
+    RerankerState,
     RowScoring,
     SearchRequest,
 )

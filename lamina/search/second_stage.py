@@ -5,8 +5,8 @@ from collections.abc import Sequence
 
 from lamina.aio.circuit_breaker import CircuitBreaker
 from lamina.core.metrics import RERANK_SECONDS, RERANKS, UNMEASURED, CallOutcome, Meter
-from lamina.core.ports import Reranker, RerankerState
-from lamina.core.queries import FusedHit, Memory
+from lamina.core.ports import Reranker
+from lamina.core.queries import FusedHit, Memory, RerankerState
 from lamina.errors import LaminaError, Unavailable, describe_error
 from lamina.policies.ranking.reranking import probabilities, reorder
 
