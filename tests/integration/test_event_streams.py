@@ -25,7 +25,7 @@ from lamina.wiring.stores import utc_now
 from tests.support.application import Application, running, settings_for
 from tests.support.ingress import uvicorn_of
 
-PATIENCE_S = 30.0
+PATIENCE_S = 120.0
 STREAMS = {"tenant_streams": 5, "streams": 8, "poll_s": 0.05, "heartbeat_s": 0.2}
 STREAM = {"Accept": "text/event-stream"}
 MANY_STREAMS = 1_000

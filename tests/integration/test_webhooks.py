@@ -281,7 +281,7 @@ async def test_what_a_killed_process_had_claimed_is_delivered_by_another_one(
 
     receiver.misbehave = hang
     killed = asyncio.create_task(build_webhook_delivery(app.settings, app.pool).run())
-    await asyncio.wait_for(arrived.wait(), PATIENCE_S)
+    await asyncio.wait_for(arrived.wait(), 4 * PATIENCE_S)
     killed.cancel()
     await asyncio.wait([killed])
     receiver.misbehave = None
@@ -555,7 +555,7 @@ async def test_a_webhook_whose_row_cannot_be_read_keeps_no_other_from_its_events
     delivering = asyncio.create_task(build_webhook_delivery(app.settings, app.pool).run())
     arrival = asyncio.create_task(arrived.wait())
 
-    await asyncio.wait([delivering, arrival], timeout=PATIENCE_S, return_when=asyncio.FIRST_COMPLETED)
+    await asyncio.wait([delivering, arrival], timeout=4 * PATIENCE_S, return_when=asyncio.FIRST_COMPLETED)
 
     assert not delivering.done()
     assert receiver.ids() == [written]

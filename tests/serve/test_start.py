@@ -15,7 +15,7 @@ from lamina.settings.stores import EmbeddedFalkorDBSettings
 from tests.support.scratch import new_folder
 from tests.support.service import Running, command_line, descendants, launch, parent_of, running_service, until_it_says
 
-PATIENCE_S = 60.0
+PATIENCE_S = 120.0
 Value = TypeVar("Value")
 
 # It takes 1 200 MB; each process that imported everything by itself would add 60.
