@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
+import psycopg
 import pytest
 
 from lamina.core.tiers import Source
@@ -66,6 +67,34 @@ async def test_a_note_of_great_importance_is_scored_though_nearer_ones_fill_the_
         hits = await scored(app, limit=10, relevance={"importance": 2.0})
 
         assert hits[0]["id"] == str(great)
+
+
+async def test_a_note_that_was_not_used_for_long_is_scored_and_the_rest_with_it(database: str, tmp_path: Path) -> None:
+    settings = settings_for(database, tmp_path, **EVERY_ROW)
+    async with running(settings, database, HashingModel(), follow=False) as app:
+        old = await put(app, "the ferry leaves the harbour at noon", importance=0.1)
+        new = await put(app, "the ferry leaves the harbour at ten", importance=0.9)
+        with psycopg.connect(database, autocommit=True) as connection:
+            connection.execute("UPDATE notes SET last_hit_at = now() - interval '2 days' WHERE id = %s", [old])
+
+        assert [hit["id"] for hit in await scored(app)] == [str(new), str(old)]
+        assert [hit["id"] for hit in await scored(app, relevance={"decay_per_day": 1e3})] == [str(new), str(old)]
+
+
+async def test_notes_that_are_not_near_take_the_place_of_no_other(database: str, tmp_path: Path) -> None:
+    settings = settings_for(database, tmp_path, **EVERY_ROW)
+    async with running(settings, database, HashingModel(), follow=False) as app:
+        unrelated = [{"content": f"bread rises slowly {n}", "importance": 1.0} for n in range(100)]
+        await app.client().post("/v1/notes/batch", json={"notes": unrelated})
+        near = await put(app, "the ferry leaves the harbour at noon", importance=0.0)
+        with psycopg.connect(database, autocommit=True) as connection:
+            # A vector without a direction is near nothing.
+            without = "UPDATE note_chunks SET embedding = array_fill(0, ARRAY[384])::vector WHERE note_id = %s"
+            connection.execute(without, [await put(app, "a ferry", importance=1.0)])
+
+        hits = await scored(app, limit=1, relevance={"importance": 5.0})
+
+        assert [hit["id"] for hit in hits] == [str(near)]
 
 
 async def test_a_note_is_found_before_any_index_has_it(database: str, tmp_path: Path) -> None:

@@ -104,7 +104,7 @@ class Notes(Rows):
         literal = tuple(Hit(self._memory((id_, 0)), scores[id_], {"ts_rank_cd": raw[id_]}) for id_ in raw)
         return self._visible(warm), self._visible(cold), literal
 
-    async def score_all(self, query: Query, scoring: RowScoring) -> Ranking:
+    async def score_all(self, query: Query, scoring: RowScoring, *, min_similarity: float) -> Ranking:
         raise NotImplementedError
 
 

@@ -137,8 +137,8 @@ class NoteReader(Protocol):
         """Return the warm and the cold notes at these places, and the warm ones that have every word of the query."""
         ...
 
-    async def score_all(self, query: Query, scoring: RowScoring) -> Ranking:
-        """Return the best of all notes that the query may see, by nearness, importance and recency."""
+    async def score_all(self, query: Query, scoring: RowScoring, *, min_similarity: float) -> Ranking:
+        """Return the best of all near notes that the query may see, by nearness, importance and recency."""
         ...
 
 

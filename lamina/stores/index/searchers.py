@@ -135,7 +135,8 @@ class NotesTogether:
     async def search(self, query: Query) -> JointAnswer:
         """Return the ranking of each source; where every row is scored, that ranking alone."""
         if query.row_scoring is not None and query.embedding is not None:
-            scored = await self._reader.score_all(query, query.row_scoring)
+            least = self._min_similarity
+            scored = await self._reader.score_all(query, query.row_scoring, min_similarity=least)
             return JointAnswer({**dict.fromkeys(self.sources, ()), Source.NOTES_HYBRID: scored})
         index_deadline_s = query.wait_s(self._index_deadline_s, INDEX_SHARE)
         by_both, by_vector = await asyncio.gather(

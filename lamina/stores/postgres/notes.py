@@ -386,8 +386,8 @@ class NotesSearch(PostgresStore):
         literal = [item for item in found if item.chunk is None]
         return _visible(found, "warm"), _visible(found, "cold"), _by_cover_density(query, literal)
 
-    async def score_all(self, query: Query, scoring: RowScoring) -> Ranking:
-        """Return the best of all notes that the query may see, warm and cold, by one statement over every row.
+    async def score_all(self, query: Query, scoring: RowScoring, *, min_similarity: float) -> Ranking:
+        """Return the best of all near notes that the query may see, warm and cold, by one statement over every row.
 
         Source:
             Siestai, Composite scoring.
@@ -398,6 +398,7 @@ class NotesSearch(PostgresStore):
             "importance": importance,
             "recency": recency,
             "decay_per_day": decay_per_day,
+            "min_similarity": min_similarity,
             "as_of": query.filters.as_of,
             "limit": query.limit,
         }

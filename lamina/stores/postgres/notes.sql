@@ -244,12 +244,13 @@ ORDER BY ts_rank_cd DESC, id
 LIMIT %(limit)s)
 
 -- name: score_notes
--- Every note of the scope, each at its nearest chunk, by nearness, importance and recency. No index of vectors serves it.
+-- Every note of the scope that is near enough, each at its nearest chunk, by nearness, importance and recency. No index
+-- of vectors serves it. The least of 500: exp() raises an error in place of a number too small for a double.
 SELECT id, event_at, text_start, text_end, confidence, importance, user_id, last_hit_at, temperature, expires_at, cosine
 FROM (
     SELECT DISTINCT ON (n.id)
            n.id, n.event_at, c.text_start, c.text_end, n.confidence, n.importance, n.user_id, n.last_hit_at,
-           n.temperature, n.expires_at, 1 - (c.embedding <=> %(embedding)s::vector) AS cosine
+           n.temperature, n.expires_at, nullif(1 - (c.embedding <=> %(embedding)s::vector), 'NaN') AS cosine
     FROM notes n
     JOIN note_chunks c ON c.note_id = n.id AND c.generation = %(generation)s
     WHERE n.tenant = %(tenant)s AND n.workspace = %(workspace)s AND n.namespace = %(namespace)s
@@ -258,12 +259,13 @@ FROM (
       AND n.weight >= %(min_weight)s
       AND (%(user_id)s::text IS NULL OR n.user_id IS NULL OR n.user_id = %(user_id)s)
       AND /*filters*/ true
-    ORDER BY n.id, cosine DESC, c.chunk
+    ORDER BY n.id, cosine DESC NULLS LAST, c.chunk
 ) each_note
+WHERE cosine >= %(min_similarity)s::float8
 ORDER BY %(similarity)s::float8 * least(1, greatest(0, cosine)) + %(importance)s::float8 * importance
-         + %(recency)s::float8 * exp(-%(decay_per_day)s::float8 * greatest(0, extract(
+         + %(recency)s::float8 * exp(-least(500, %(decay_per_day)s::float8 * greatest(0, extract(
              epoch FROM coalesce(%(as_of)s::timestamptz, statement_timestamp()) - coalesce(last_hit_at, event_at)
-           ) / 86400)::float8) DESC, id
+           ) / 86400)::float8)) DESC, id
 LIMIT %(limit)s
 
 -- name: lock_unchanged_notes
