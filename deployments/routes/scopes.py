@@ -15,7 +15,7 @@ from deployments.services import PrincipalDep, Services, ServicesDep
 from lamina.api.operations import OperationOut
 from lamina.api.scopes import ScopeDeletionIn, ScopeDeletionOut, ScopeRenamingIn, ScopeRenamingOut
 from lamina.core.operations import Operation, OperationKind
-from lamina.core.principals import Verb
+from lamina.core.principals import Principal, ScopeField, Verb, refuse_outside
 from lamina.errors import Conflict
 from lamina.maintenance.scope_deletion import scope_ids
 from lamina.maintenance.scope_renaming import renaming_ids, reversed_ids
@@ -75,11 +75,12 @@ async def undo_operation(id: UUID, services: ServicesDep, principal: PrincipalDe
     """Undo a deletion or a renaming of a scope. Needs an admin's key.
 
     What a deletion put into the trash comes back, while it lies there; what was renamed gets its old name, if that is
-    free still.
+    free still and no later renaming touched one of the two.
     """
     done = await services.operations.get(principal.tenant, id)
     if done.kind is OperationKind.RENAME_SCOPE and done.completed_at is not None:
-        operation = await _rename(services, reversed_ids(renaming_ids(done)))
+        _refuse_old_name(done, principal)
+        operation = await _rename(services, reversed_ids(renaming_ids(done)), undoes=done)
     elif done.kind is OperationKind.DELETE_SCOPE and done.completed_at is not None:
         request = {"operation": str(id)}
         operation = await services.operations.order(OperationKind.RESTORE_SCOPE, scope_ids(done), request)
@@ -89,11 +90,24 @@ async def undo_operation(id: UUID, services: ServicesDep, principal: PrincipalDe
     return OperationOut.from_operation(operation)
 
 
-async def _rename(services: Services, ids: dict[str, str | None], once: Once | None = None) -> Operation:
+def _refuse_old_name(done: Operation, principal: Principal) -> None:
+    """Refuse a key that does not reach the name that a scope had: the guard has seen the one that it has.
+
+    Raises:
+        OutsideBounds: If the key is bound to others.
+    """
+    for field, id_ in ((ScopeField.WORKSPACE, done.workspace), (ScopeField.NAMESPACE, done.namespace)):
+        if id_ is not None:
+            refuse_outside(field, id_, principal.bounds.of(field), field.value)
+
+
+async def _rename(
+    services: Services, ids: dict[str, str | None], once: Once | None = None, *, undoes: Operation | None = None
+) -> Operation:
     request = {name: id_ for name, id_ in ids.items() if name.startswith("to_")}
     scope = {name: id_ for name, id_ in ids.items() if name not in request}
 
     async def begin(connection: Connection, operation: UUID) -> None:
-        await services.scope_renaming.open(connection, ids, operation)
+        await services.scope_renaming.open(connection, ids, operation, undoes=undoes)
 
     return await services.operations.order(OperationKind.RENAME_SCOPE, scope, request, once, begin=begin)

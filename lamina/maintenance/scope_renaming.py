@@ -18,8 +18,10 @@ from lamina.stores.postgres.renaming import (
     Ids,
     close_places,
     count_besides,
+    find_later,
     find_rival,
     has_archived_notes,
+    has_keys_that_gain,
     is_halted,
     is_taken,
     lock_notes,
@@ -58,7 +60,7 @@ class ScopeRenaming:
 
         Raises:
             NotFound: If there is nothing under the name.
-            Conflict: If the new name is taken, or notes of the scope are archived.
+            Conflict: If the new name is taken or keys are bound to it, or notes of the scope are archived.
         """
         async with connect(self._pool) as connection:
             await _check(connection, ids)
@@ -67,17 +69,30 @@ class ScopeRenaming:
             return {name: counts[name] for name in ("notes", "messages")}
         return {**counts, **await count_besides(self._pool, ids)}
 
-    async def open(self, connection: Connection, ids: Ids, operation: UUID) -> None:
+    async def open(self, connection: Connection, ids: Ids, operation: UUID, *, undoes: Operation | None = None) -> None:
         """Check a renaming that is ordered, in the transaction of its order, and close the places to writes.
+
+        Args:
+            connection: In the transaction of the order.
+            ids: The two names.
+            operation: Id of the renaming.
+            undoes: The renaming that it undoes, if it does.
 
         Raises:
             NotFound: If there is nothing under the name.
-            Conflict: If the new name is taken, another operation works there, or notes of the scope are archived.
+            Conflict: If the new name is taken or keys are bound to it, another operation works there, notes of the
+                scope are archived, or the renaming that it undoes was not the last one of these names.
         """
         rival = await find_rival(connection, ids, operation)
         if rival is not None:
             raise Conflict(f"the operation {rival} works there; rename the scope when it is complete")
-        await _check(connection, ids)
+        if undoes is not None:
+            later = await find_later(connection, ids, undoes.id, undoes.requested_at, operation)
+            if later is not None:
+                raise Conflict(
+                    f"the operation {later} renamed it since then; undo that one, or rename the scope by name"
+                )
+        await _check(connection, ids, undoes)
         if ids["session_id"] is None:
             await close_places(connection, ids, operation)
 
@@ -184,8 +199,8 @@ def reversed_ids(ids: Ids) -> dict[str, str | None]:
     return {**ids, **turned}
 
 
-async def _check(connection: Connection, ids: Ids) -> None:
-    """Check that there is something under the old name, and nothing under the new one."""
+async def _check(connection: Connection, ids: Ids, undoes: Operation | None = None) -> None:
+    """Check that there is something under the old name, and nothing and no key's bounds under the new one."""
     source = {name: ids[name] for name in _SCOPE}
     target = {
         "tenant": ids["tenant"],
@@ -203,3 +218,6 @@ async def _check(connection: Connection, ids: Ids) -> None:
         raise NotFound(kind, str(source[narrowest]))
     if await is_taken(connection, target):
         raise Conflict(f"there is a {kind} {target[narrowest]} already; name another, or delete what lies there")
+    undone_at = None if undoes is None else undoes.requested_at
+    if ids["session_id"] is None and await has_keys_that_gain(connection, ids, undone_at):
+        raise Conflict(f"keys are bound to a {kind} {target[narrowest]}; revoke them, or name another")

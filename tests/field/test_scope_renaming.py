@@ -435,3 +435,107 @@ async def test_a_place_with_archived_notes_keeps_its_name(application: Applicati
 
     assert answer.status_code == 409
     assert "archived" in answer.json()["detail"]
+
+
+def key_bound_to(application: Application, role: KeyRole = KeyRole.WRITER, **bounds: list[str]) -> httpx.AsyncClient:
+    principal = new_principal(application.tenant, role, utc_now(), bounds=Bounds.from_lists(bounds))
+    return application.client(store_key(application.url, principal, str(bounds)))
+
+
+@pytest.mark.parametrize(
+    ("call", "gaining", "neutral"),
+    [
+        (
+            {"workspace": "a", "to_workspace": "b"},
+            {"workspaces": ["b", "c"]},
+            {"workspaces": ["a", "b"]},
+        ),
+        (
+            {"workspace": "a", "namespace": "default", "to_namespace": "n"},
+            {"namespaces": ["n"]},
+            {"workspaces": ["b"], "namespaces": ["n"]},
+        ),
+    ],
+    ids=["workspace", "namespace"],
+)
+async def test_no_renaming_gives_memories_to_keys_that_are_bound_to_the_new_name(
+    application: Application, call: dict[str, str], gaining: dict[str, list[str]], neutral: dict[str, list[str]]
+) -> None:
+    admin = application.client(application.new_key(application.tenant, KeyRole.ADMIN))
+    await sent(admin, "POST", "/v1/notes", json={"workspace": "a", "content": "A buoy"})
+    key_bound_to(application, **neutral)
+    key_bound_to(application, **gaining)
+
+    refused = [await admin.post("/v1/scopes/rename", json={**call, "dry_run": dry}) for dry in (True, False)]
+    revoke = "UPDATE api_keys SET revoked_at = now() WHERE label = %s AND tenant = %s"
+    with psycopg.connect(application.url) as connection:
+        connection.execute(revoke, [str(gaining), application.tenant])
+    operation = await renamed(admin, **call)
+
+    assert [answer.status_code for answer in refused] == [409, 409]
+    assert "keys are bound" in refused[0].json()["detail"]
+    assert operation["counts"] == {"notes": 1}
+
+
+async def test_a_key_that_names_both_names_has_both_after_a_renaming_and_its_undo(application: Application) -> None:
+    await sent(application.client(), "POST", "/v1/notes", json={"workspace": "a", "content": "A buoy"})
+    bound = key_bound_to(application, KeyRole.ADMIN, workspaces=["a", "b"])
+
+    async def seen() -> list[int]:
+        lists = [await sent(bound, "GET", "/v1/notes", params={"workspace": name}) for name in ("a", "b")]
+        return [len(one["notes"]) for one in lists]
+
+    operation = await renamed(bound, workspace="a", to_workspace="b")
+    after = await seen()
+    shown = await sent(bound, "GET", f"/v1/operations/{operation['id']}")
+    await ended(bound, await sent(bound, "POST", f"/v1/operations/{operation['id']}/undo"))
+
+    assert (after, await seen()) == ([0, 1], [1, 0])
+    assert shown["state"] == "complete"
+
+
+async def test_a_key_that_a_renaming_left_stands_in_no_way_of_its_undo(application: Application) -> None:
+    admin = application.client(application.new_key(application.tenant, KeyRole.ADMIN))
+    await sent(admin, "POST", "/v1/notes", json={"workspace": "a", "content": "A buoy"})
+    left = key_bound_to(application, namespaces=["default"])
+    operation = await renamed(admin, workspace="a", namespace="default", to_namespace="n")
+
+    await ended(admin, await sent(admin, "POST", f"/v1/operations/{operation['id']}/undo"))
+
+    notes = await sent(left, "GET", "/v1/notes", params={"workspace": "a", "namespace": "default"})
+    assert len(notes["notes"]) == 1
+
+
+async def test_a_renaming_is_undone_once_and_before_any_later_one_of_its_names(application: Application) -> None:
+    admin = application.client(application.new_key(application.tenant, KeyRole.ADMIN))
+
+    async def undo(operation: dict[str, Any]) -> int:
+        return (await admin.post(f"/v1/operations/{operation['id']}/undo")).status_code
+
+    await sent(admin, "POST", "/v1/notes", json={"workspace": "a", "content": "A buoy"})
+    first = await renamed(admin, workspace="a", to_workspace="b")
+    inner = await renamed(admin, workspace="b", namespace="default", to_namespace="n")
+    second = await renamed(admin, workspace="b", to_workspace="c")
+    await sent(admin, "POST", "/v1/notes", json={"workspace": "b", "content": "Of another team"})
+
+    assert [await undo(first), await undo(inner)] == [409, 409]
+    assert [rows_in(application, name)["notes"] for name in ("a", "b", "c")] == [0, 1, 1]
+    third = await renamed(admin, workspace="c", to_workspace="d")
+    assert [await undo(second), await undo(third), await undo(third)] == [409, 200, 409]
+    assert rows_in(application, "c")["notes"] == 1
+
+
+async def test_a_bound_admin_undoes_a_renaming_between_names_of_its_own_alone(application: Application) -> None:
+    admin = application.client(application.new_key(application.tenant, KeyRole.ADMIN))
+    for name in ("a", "b"):
+        await sent(admin, "POST", "/v1/notes", json={"workspace": name, "content": "A buoy"})
+    inner = await renamed(admin, workspace="b", to_workspace="c")
+    operation = await renamed(admin, workspace="a", to_workspace="b")
+    apart, of_both = (key_bound_to(application, KeyRole.ADMIN, workspaces=names) for names in (["b", "c"], ["a", "b"]))
+    undo = f"/v1/operations/{operation['id']}/undo"
+
+    assert (await apart.post(undo)).status_code == 403
+    assert (await apart.get(f"/v1/operations/{inner['id']}")).status_code == 200
+    listed = (await sent(apart, "GET", "/v1/operations", params={"workspace": "c"}))["operations"]
+    assert [one["id"] for one in listed] == [inner["id"]]
+    assert (await of_both.post(undo)).status_code == 200

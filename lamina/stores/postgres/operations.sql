@@ -13,10 +13,13 @@ SELECT * FROM operations WHERE state = 'running' AND (retry_at IS NULL OR retry_
 ORDER BY requested_at, id LIMIT 100
 
 -- name: list_operations
--- Those of a namespace, and of the whole workspace or tenant.
+-- Those of a namespace, and of the whole workspace or tenant; a renaming under either name.
 SELECT * FROM operations
-WHERE tenant = %(tenant)s AND (workspace IS NULL OR workspace = %(workspace)s)
-  AND (namespace IS NULL OR namespace = %(namespace)s)
+WHERE tenant = %(tenant)s
+  AND (workspace IS NULL OR workspace = %(workspace)s
+       OR kind = 'rename_scope' AND request ->> 'to_workspace' = %(workspace)s)
+  AND (namespace IS NULL OR namespace = %(namespace)s
+       OR kind = 'rename_scope' AND request ->> 'to_namespace' = %(namespace)s)
   AND (%(user_id)s::text IS NULL OR user_id IS NULL OR user_id = %(user_id)s)
   AND id < coalesce(%(after_id)s::uuid, 'ffffffff-ffff-ffff-ffff-ffffffffffff')
 ORDER BY id DESC

@@ -47,7 +47,11 @@ SELECT id, workspace, NULL AS namespace, NULL AS user_id, NULL AS agent_id
 FROM webhooks WHERE tenant = %(tenant)s AND id = ANY(%(ids)s)
 
 -- name: find_operation_owners
-SELECT id, workspace, namespace, user_id, agent_id FROM operations WHERE tenant = %(tenant)s AND id = ANY(%(ids)s)
+-- A complete renaming is a thing of the new name: bounds of keys have followed, and the old one may be another's.
+SELECT id, CASE WHEN renamed.whole THEN request ->> 'to_workspace' ELSE workspace END AS workspace,
+       CASE WHEN renamed.whole THEN request ->> 'to_namespace' ELSE namespace END AS namespace, user_id, agent_id
+FROM operations, LATERAL (SELECT kind = 'rename_scope' AND state = 'complete' AS whole) renamed
+WHERE tenant = %(tenant)s AND id = ANY(%(ids)s)
 
 -- name: find_discarded_owners
 -- Keys of these users write no procedure, not even their user's own, and so restore none: to them it is nobody's.

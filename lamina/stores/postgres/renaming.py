@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -84,6 +85,25 @@ async def find_rival(connection: Connection, ids: Ids, operation: UUID) -> UUID 
 async def is_halted(connection: Connection, ids: Ids) -> bool:
     """Report whether a renaming between the two, either way, was given up halfway."""
     return (await (await connection.execute(QUERIES["find_halted_renaming"], ids)).fetchone()) is not None
+
+
+async def find_later(connection: Connection, ids: Ids, undone: UUID, undone_at: datetime, own: UUID) -> UUID | None:
+    """Return a renaming that was ordered after one that is to be undone, and touched its names."""
+    parameters = {**ids, "besides": [undone, own], "undone_at": undone_at}
+    row = await (await connection.execute(QUERIES["find_later_renaming"], parameters)).fetchone()
+    return None if row is None else UUID(str(row["id"]))
+
+
+async def has_keys_that_gain(connection: Connection, ids: Ids, undone_at: datetime | None) -> bool:
+    """Report whether keys are bound to the new name of a place and not to its old one.
+
+    Args:
+        connection: To Postgres.
+        ids: The two names.
+        undone_at: When the renaming was ordered that this one undoes: keys of before get back what they had.
+    """
+    row = await (await connection.execute(QUERIES["has_keys_that_gain"], {**ids, "undone_at": undone_at})).fetchone()
+    return bool(row and row["has_some"])
 
 
 async def is_taken(connection: Connection, ids: Ids) -> bool:

@@ -20,6 +20,19 @@ WHERE tenant = %(tenant)s AND kind = 'rename_scope' AND state = 'failed' AND ses
            (%(to_workspace)s, coalesce(%(to_namespace)s::text, ''), %(workspace)s, coalesce(%(namespace)s::text, ''))))
 LIMIT 1
 
+-- name: find_later_renaming
+-- Of one of the names of a renaming that is to be undone, or of the place that it lies in.
+SELECT id FROM operations
+WHERE tenant = %(tenant)s AND kind = 'rename_scope' AND state <> 'failed' AND id <> ALL(%(besides)s::uuid[])
+  AND requested_at >= %(undone_at)s
+  AND ARRAY[workspace, request ->> 'to_workspace'] && ARRAY[%(workspace)s, %(to_workspace)s]::text[]
+  AND (namespace IS NULL
+       OR ARRAY[namespace, request ->> 'to_namespace'] && ARRAY[%(namespace)s, %(to_namespace)s]::text[])
+  AND (session_id IS NULL
+       OR ARRAY[session_id, request ->> 'to_session'] && ARRAY[%(session_id)s, %(to_session)s]::text[])
+ORDER BY id
+LIMIT 1
+
 -- name: is_place_taken
 -- Whether something lies in a namespace, or anywhere in a workspace, that a renaming would bring together with its own.
 SELECT EXISTS (SELECT FROM notes WHERE tenant = %(tenant)s AND workspace = %(workspace)s
@@ -48,6 +61,19 @@ SELECT EXISTS (SELECT FROM notes WHERE tenant = %(tenant)s AND workspace = %(wor
             OR EXISTS (SELECT FROM workspace_settings WHERE tenant = %(tenant)s AND workspace = %(workspace)s)
             OR EXISTS (SELECT FROM webhooks WHERE tenant = %(tenant)s AND workspace = %(workspace)s))
     AS is_taken
+
+-- name: has_keys_that_gain
+-- Valid ones that are bound to the new name and not to the old one, and were not there before the renaming that this
+-- one undoes.
+SELECT EXISTS (
+    SELECT FROM api_keys
+    WHERE tenant = %(tenant)s AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now())
+      AND (%(undone_at)s::timestamptz IS NULL OR created_at > %(undone_at)s)
+      AND CASE WHEN %(namespace)s::text IS NULL
+          THEN %(to_workspace)s = ANY(workspaces) AND NOT %(workspace)s = ANY(workspaces)
+          ELSE %(to_namespace)s = ANY(namespaces) AND NOT %(namespace)s = ANY(namespaces)
+               AND (workspaces IS NULL OR %(workspace)s = ANY(workspaces)) END
+) AS has_some
 
 -- name: is_session_taken
 SELECT EXISTS (SELECT FROM sessions WHERE tenant = %(tenant)s AND workspace = %(workspace)s
@@ -81,8 +107,10 @@ SELECT (SELECT count(*) FROM (SELECT FROM sessions WHERE tenant = %(tenant)s AND
        (SELECT count(*) FROM webhooks WHERE tenant = %(tenant)s AND workspace = %(workspace)s
             AND %(namespace)s::text IS NULL) AS webhooks,
        (SELECT count(*) FROM api_keys WHERE tenant = %(tenant)s AND revoked_at IS NULL
-            AND CASE WHEN %(namespace)s::text IS NULL THEN %(workspace)s = ANY(workspaces)
-                ELSE %(namespace)s = ANY(namespaces) AND workspaces = ARRAY[%(workspace)s::text] END) AS keys,
+            AND CASE WHEN %(namespace)s::text IS NULL
+                THEN %(workspace)s = ANY(workspaces) AND NOT %(to_workspace)s = ANY(workspaces)
+                ELSE %(namespace)s = ANY(namespaces) AND NOT %(to_namespace)s = ANY(namespaces)
+                     AND workspaces = ARRAY[%(workspace)s::text] END) AS keys,
        (SELECT count(*) FROM api_keys WHERE tenant = %(tenant)s AND revoked_at IS NULL
             AND %(namespace)s::text IS NOT NULL AND %(namespace)s = ANY(namespaces)
             AND (workspaces IS NULL OR workspaces @> ARRAY[%(workspace)s::text])
@@ -268,15 +296,18 @@ WHERE tenant = %(tenant)s
 RETURNING to_workspace, revoked_at IS NULL AS is_counted
 
 -- name: rename_bounds_of_keys
--- Of keys that name the workspace; or of those that name the namespace, and no workspace beside its own.
+-- Of keys that name the workspace; or of those that name the namespace, and no workspace beside its own. One that names
+-- both keeps both: it reads the same memories as before, and an undo takes nothing from it.
 UPDATE api_keys
 SET workspaces = CASE WHEN %(namespace)s::text IS NULL THEN array_replace(workspaces, %(workspace)s, %(to_workspace)s)
                  ELSE workspaces END,
     namespaces = CASE WHEN %(namespace)s::text IS NULL THEN namespaces
                  ELSE array_replace(namespaces, %(namespace)s, %(to_namespace)s) END
 WHERE tenant = %(tenant)s
-  AND CASE WHEN %(namespace)s::text IS NULL THEN %(workspace)s = ANY(workspaces)
-      ELSE %(namespace)s = ANY(namespaces) AND workspaces = ARRAY[%(workspace)s::text] END
+  AND CASE WHEN %(namespace)s::text IS NULL
+      THEN %(workspace)s = ANY(workspaces) AND NOT %(to_workspace)s = ANY(workspaces)
+      ELSE %(namespace)s = ANY(namespaces) AND NOT %(to_namespace)s = ANY(namespaces)
+           AND workspaces = ARRAY[%(workspace)s::text] END
 
 -- name: rename_session_row
 UPDATE sessions SET session_id = %(to_session)s
