@@ -61,11 +61,16 @@ $(TORCH_ENV)/.installed: pyproject.toml constraints.txt
 WORKERS ?= 2
 PYTEST := $(BIN)/python -m pytest --numprocesses $(WORKERS)
 
+# How the run ended: 1 says that it came to its end, and that tests failed.
+STATUS := .pytest_cache/status
+
 test: install ## Run all tests; real stores, the real model and a real Ray included.
-	$(PYTEST)
+	@rm -f $(STATUS)
+	$(PYTEST) || { status=$$?; echo $$status >$(STATUS); exit $$status; }
 
 # A machine that others use as well stalls for seconds; a fault fails twice. More than three failures are no chance.
 test-again: ## Run what failed in the last run once more, alone, if that was at most three tests; CI does.
+	@grep --line-regexp --quiet 1 $(STATUS) || { echo 'the last run did not come to its end'; exit 1; }
 	@$(BIN)/python -c 'import json; failed = json.load(open(".pytest_cache/v/cache/lastfailed")); \
 	  print("UNSTABLE unless it fails again:", *failed, sep="\n  "); exit(not 0 < len(failed) <= 3)'
 	$(BIN)/python -m pytest --last-failed --last-failed-no-failures none --numprocesses 0

@@ -1,11 +1,9 @@
 """Whether a service that starts answers a search yet, and which stores it does without."""
 
-import time
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 import httpx
 
-from lamina.aio.probing import OK
 from lamina.core.tiers import TIERS, TierName
 from lamina.local import LocalService
 from lamina.search.query_embedding import EMBEDDER
@@ -13,7 +11,7 @@ from lamina.search.query_embedding import EMBEDDER
 # Of nobody: what a search finds counts as a hit.
 WORKSPACE = "lamina-start"
 QUESTION = "first answer"
-PATIENCE_S, STEP_S = 5.0, 0.1
+PATIENCE_S = 5.0
 _GRAPH: TierName = "graph"
 LATER = frozenset({EMBEDDER, *TIERS[_GRAPH].sources})
 """Parts that a first answer may lack; stored memories are found by their words all the same."""
@@ -52,18 +50,10 @@ class FirstAnswer:
             return None  # Nothing listens yet.
 
 
-def stores_away(service: LocalService, stores: Collection[str]) -> list[str]:
-    """Return the stores that do not answer, which an empty workspace does not show: searches do without them.
-
-    Args:
-        service: The service that starts.
-        stores: All that it has; one of which a busy searcher says nothing is asked for again, for some seconds.
-    """
-    states: dict[str, str] = {}
-    give_up = time.monotonic() + PATIENCE_S
-    while not states.keys() >= set(stores) and time.monotonic() < give_up:
-        try:
-            states = httpx.get(f"{service.url}/readyz", timeout=PATIENCE_S, trust_env=False).json()["stores"]
-        except (httpx.TransportError, ValueError):
-            time.sleep(STEP_S)
-    return sorted(name for name in stores if states.get(name) != OK)
+def store_states(service: LocalService) -> Mapping[str, str]:
+    """Return the state of each store as the service tells it; empty if it does not, as while a replica restarts."""
+    try:
+        answer = httpx.get(f"{service.url}/readyz", timeout=PATIENCE_S, trust_env=False).json()
+    except (httpx.TransportError, ValueError):
+        return {}
+    return answer.get("stores", {}) if isinstance(answer, dict) else {}

@@ -19,6 +19,7 @@ from ray._private.services import get_node
 
 from deployments.environment import url_of
 from deployments.fork_worker import open_job
+from lamina.errors import Unavailable
 
 OBJECT_STORE_BYTES = 150 * 1024 * 1024
 NAMESPACE = "lamina"
@@ -50,6 +51,9 @@ class LeanNode(Node):
         """Start the raylet, and another one where it ends because its agents, on a busy machine, come too late for it.
 
         While it waits for its agents, the server of the first job's workers imports Ray.
+
+        Raises:
+            Unavailable: If none stays.
         """
         for _ in range(RAYLETS):
             super().start_raylet(*arguments, **named)
@@ -60,6 +64,7 @@ class LeanNode(Node):
             if raylet.process.poll() is None:
                 return
             self.kill_raylet(check_alive=False)
+        raise Unavailable("ray", f"its raylet ended {RAYLETS} times before it was ready; is the machine too busy?")
 
     def _await_registration(self) -> None:
         """Wait until the raylet has registered; Ray itself gives up after 30 s, which a very busy machine may take."""

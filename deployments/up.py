@@ -12,7 +12,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
@@ -23,8 +23,9 @@ from typing import TYPE_CHECKING, Self
 from deployments import fork_server
 from deployments.databases import Databases, Report
 from deployments.environment import can_run_ha_proxy, free_port, is_free, ray_environment, url_of
-from deployments.first_answer import LATER, FirstAnswer, stores_away
+from deployments.first_answer import LATER, FirstAnswer, store_states
 from deployments.preflight import refuse_contradictions, with_topology
+from lamina.aio.probing import OK
 from lamina.core.tiers import TIERS
 from lamina.errors import Misconfigured, Unavailable
 from lamina.local import LocalService, data_dir_lock
@@ -100,7 +101,7 @@ def run(settings: Settings, report: Report, on_ready: OnReady) -> None:
             stop.wait(START_STEP_S)
             stop.check()
             watch()
-        if away := stores_away(service, kept_projections(settings)):
+        if away := _stores_away(service, kept_projections(settings), watch, stop):
             report(f"{', '.join(away)} away: searches go without, changes wait, and it is taken in when it comes")
         on_ready(service, StartTimes(ray_s=ray_s, first_answer_s=first_s, whole_answer_s=whole_s))
         while not stop.wait(WATCH_INTERVAL_S):
@@ -226,6 +227,21 @@ def _wait_for(
             report(f"searches go without {', '.join(sorted(answer.missing)) or 'an answer'}")
             break
     return time.monotonic()
+
+
+def _stores_away(
+    service: LocalService, stores: Collection[str], watch: Callable[[], None], stop: StopSignal
+) -> list[str]:
+    """Return the stores that do not answer, which an empty workspace does not show: searches do without them.
+
+    A store of which a busy searcher says nothing is asked for again, for some seconds.
+    """
+    give_up = time.monotonic() + OUTAGE_S
+    while not (states := store_states(service)).keys() >= set(stores) and time.monotonic() < give_up:
+        stop.wait(START_STEP_S)
+        stop.check()
+        watch()
+    return sorted(name for name in stores if states.get(name) != OK)
 
 
 def _watch(revivals: Sequence[Callable[[], None]], ray: "LocalRay") -> None:
