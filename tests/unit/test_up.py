@@ -67,6 +67,33 @@ def test_a_whole_answer_waits_for_every_part() -> None:
     assert answers.lacking == [{"x"}]
 
 
+NONE_YET = [
+    httpx.ConnectError("nobody listens"),
+    httpx.Response(503, json={"title": "unavailable", "status": 503}),
+    httpx.Response(502, text="<html>"),
+    httpx.Response(200, json=[]),
+]
+
+
+def test_stores_are_asked_for_until_the_service_tells_all_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    said = [*NONE_YET, httpx.Response(200, json={"stores": {"graph": "failed", "notes": "ok"}})]
+    watched: list[None] = []
+
+    def get(*_: Any, **__: Any) -> httpx.Response:
+        answer = said.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    monkeypatch.setattr(httpx, "get", get)
+    service = LocalService("http://nowhere.invalid", "key", 1)
+
+    away = up._stores_away(service, {"graph", "notes"}, lambda: watched.append(None), StopSignal())
+
+    assert away == ["graph"]
+    assert len(watched) == len(NONE_YET)
+
+
 @pytest.mark.parametrize(
     ("lacking", "told"),
     [({"graph"}, "graph"), ({"notes_hybrid", "embedder"}, "embedder, notes_hybrid"), (None, "an answer")],
