@@ -10,7 +10,7 @@ import logging
 import time
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
@@ -81,7 +81,7 @@ class GatewayRoute(Route):
     openapi_extra = body_of(mib=BODY_MIB)
 
     def __init__(self, behind: ASGIApp, settings: Settings, chains: ResponseChains) -> None:
-        self._gateway = _Gateway(behind, settings, GatewayChains(chains, settings.gateway.recall_s))
+        self._gateway = _Gateway(behind, settings, GatewayChains(chains))
         super().__init__(f"{PREFIX}/{{call:path}}", endpoint=self._gateway, include_in_schema=False)
 
     async def close(self) -> None:
@@ -113,7 +113,8 @@ class _Asked:
     """A request that memory has a part in, and who asks.
 
     Args:
-        session: ``None`` where it continues a response of which no turn is recorded yet.
+        session: ``None`` where it continues a response or conversation, and names none.
+        recall_until: The loop's time at which it goes on, whatever is not found yet.
     """
 
     request: ModelRequest
@@ -121,6 +122,7 @@ class _Asked:
     ids: Mapping[str, str]
     session: str | None
     is_recorded: bool
+    recall_until: float
     lookup: CacheLookup = NOT_ASKED
 
 
@@ -205,7 +207,7 @@ class _Gateway:
     async def _renew(self, request: Request, asked: _Asked, body: list[bytes]) -> None:
         """Ask the endpoint for a fresh answer in place of a stale one, for later callers."""
         try:
-            await self._with_memories(asked, body)
+            await self._with_memories(replace(asked, recall_until=self._recall_until()), body)
             passing = await self._passing(request, asked, body)
             async for _ in passing.parts():
                 pass
@@ -248,20 +250,19 @@ class _Gateway:
             raise InvalidInput(unknown[0], f"is no header of the gateway; expected one of {', '.join(sorted(HEADERS))}")
         principal: Principal = request.scope["state"]["principal"]
         named = {**read.ids, **ids_of(request.headers, (*SCOPE_FIELDS, "session"))}
-        session = named.pop("session", None) or await self._session_of(principal, named, read)
+        session = named.pop("session", None) or (None if read.chain else f"chat-{read.opening}")
         is_recorded = (
             read.stores
             and request.headers.get("lamina-record", "").lower() != "off"
             and Verb.WRITE in principal.allowed_verbs()
         )
-        lookup = await self._cache.look_up(request, body, read, principal, named)
-        return _Asked(read, principal, named, session, is_recorded, lookup)
+        until = self._recall_until()
+        lookup = await self._cache.look_up(request, body, read, principal, named, until)
+        return _Asked(read, principal, named, session, is_recorded, until, lookup)
 
-    async def _session_of(self, principal: Principal, ids: Mapping[str, str], read: ModelRequest) -> str | None:
-        """Return the session of a conversation that names none: of its first text, or of the response it continues."""
-        if read.chain is None:
-            return f"chat-{read.opening}"
-        return await self._chains.find(principal, ids, read.chain)
+    def _recall_until(self) -> float:
+        """Return the loop's time until which all that memory has for a request that came now is looked up."""
+        return asyncio.get_running_loop().time() + self._settings.recall_s
 
     async def _with_memories(self, asked: _Asked, body: list[bytes]) -> _Recall:
         """Put memories into a body, in its place in the list, if there are any and they come in time."""
@@ -292,19 +293,30 @@ class _Gateway:
             Unavailable: If the stores do not answer.
             TimeoutError: If they take too long.
         """
-        own = asked.session or f"chat-{asked.request.chain}"
-        not_own = {"not": {"session": {"eq": own}}}
-        wishes: dict[str, Any] = {} if self._settings.own_session else {"filters": not_own}
         question = ends_of(asked.request.question, MAX_QUERY_CHARS - 1)
+        wishes: dict[str, Any] = {}
         async with (
-            asyncio.timeout(self._settings.recall_s),
+            asyncio.timeout_at(asked.recall_until),
             inner_client(self._behind, asked.principal, asked.ids) as api,
         ):
+            if not self._settings.own_session:
+                wishes["filters"] = {"not": {"session": {"eq": await self._session_of(asked)}}}
             answer = await api.context(question, budget_tokens=self._settings.budget_tokens, **wishes)
         missing = set(answer["degraded"]) - self._off
         if missing and not answer["results"]:
             raise Unavailable("memory", f"without {', '.join(sorted(missing))}")
         return answer["text"], len(answer["results"])
+
+    async def _session_of(self, asked: _Asked) -> str:
+        """Return the session of a request: the one it names, or that of the conversation which it begins or continues.
+
+        Raises:
+            LaminaError: If the scope is none or reaches further than the key, or the stores do not answer.
+        """
+        chain = asked.request.chain
+        if asked.session is not None or chain is None:
+            return asked.session or f"chat-{asked.request.opening}"
+        return await self._chains.find(asked.principal, asked.ids, chain) or f"chat-{chain}"
 
     async def _ask(self, request: Request, body: list[bytes]) -> "httpx.Response":
         """Send a request on; its body is taken out of the list, so that nobody holds it while the model answers."""
@@ -368,10 +380,8 @@ class _Gateway:
         chains = [storable(chain) for chain in (answer.id, read.chain) if chain and read.shape is Shape.RESPONSES]
         session = asked.session
         try:
-            if session is None and read.chain is not None:
-                # Again: the turn that it continues may have come to another router, and be recorded by now.
-                session = await self._chains.find(asked.principal, asked.ids, read.chain) or f"chat-{read.chain}"
-            assert session is not None  # noqa: S101 - a request without a chain has one
+            # After the answer: the turn that it continues may have come to another router, and be recorded by now.
+            session = await self._session_of(asked)
             self._chains.note(asked.principal, asked.ids, session, chains)
             async with inner_client(self._behind, asked.principal, asked.ids) as api:
                 await api.record(

@@ -59,9 +59,23 @@ class GatewayCache:
     settings: GatewaySettings
 
     async def look_up(
-        self, request: Request, body: bytes, read: ModelRequest, principal: Principal, ids: Mapping[str, str]
+        self,
+        request: Request,
+        body: bytes,
+        read: ModelRequest,
+        principal: Principal,
+        ids: Mapping[str, str],
+        until: float,
     ) -> CacheLookup:
         """Return the kept answer to a request, if the cache may be asked and has one.
+
+        Args:
+            request: With its headers.
+            body: Of the request.
+            read: The request in it.
+            principal: Who asks.
+            ids: Of its scope.
+            until: The loop's time at which the request goes on without the cache.
 
         Raises:
             LaminaError: If the scope is none, or reaches further than the key.
@@ -80,7 +94,7 @@ class GatewayCache:
             return NOT_ASKED
         question: dict[str, Any] = {"query": read.question, "variant": {"gateway": variant}, **_agent(principal, ids)}
         try:
-            async with asyncio.timeout(self.settings.recall_s), inner_client(self.behind, principal, ids) as api:
+            async with asyncio.timeout_at(until), inner_client(self.behind, principal, ids) as api:
                 found = await api.look_up_response(**question)
         except (Unavailable, TimeoutError) as error:
             _logger.warning("a request went on without the cache of responses: %s", error or "it took too long")

@@ -1,7 +1,5 @@
 """The session that a request continues whose history lies at the model's endpoint, at any router."""
 
-import asyncio
-import logging
 from collections.abc import Mapping, Sequence
 
 from cachetools import TTLCache
@@ -9,14 +7,12 @@ from cachetools import TTLCache
 from deployments.access import OWN_MEMORIES
 from lamina.core.principals import Principal, ScopeField, bound_ids
 from lamina.core.scope import Scope
-from lamina.errors import Unavailable
 from lamina.policies.caching.cache_keys import digest
 from lamina.stores.postgres.response_chains import ResponseChains
 from lamina.wiring.stores import utc_now
 
 OWN_CHAINS, OWN_S = 10_000, 60.0
 """Seconds for which a router knows a chain by itself: until its row stands, and not long after a user is erased."""
-_logger = logging.getLogger(__name__)
 
 
 class GatewayChains:
@@ -24,30 +20,20 @@ class GatewayChains:
 
     Args:
         table: Where all routers find them.
-        wait_s: Longest wait for it.
     """
 
-    def __init__(self, table: ResponseChains, wait_s: float) -> None:
+    def __init__(self, table: ResponseChains) -> None:
         self._table = table
-        self._wait_s = wait_s
         self._own: TTLCache[bytes, str] = TTLCache(OWN_CHAINS, OWN_S)
 
     async def find(self, principal: Principal, ids: Mapping[str, str], chain: str) -> str | None:
-        """Return the session of a chain; ``None`` if it is not known yet, or the store does not answer in time.
+        """Return the session of a chain; ``None`` if it is not known yet.
 
         Raises:
-            LaminaError: If the scope is none, or reaches further than the key.
+            LaminaError: If the scope is none or reaches further than the key, or the store does not answer.
         """
         scope = _scope_of(principal, ids)
-        own = self._own.get(_key(scope, chain))
-        if own is not None:
-            return own
-        try:
-            async with asyncio.timeout(self._wait_s):
-                return await self._table.find(scope, chain, utc_now())
-        except (Unavailable, TimeoutError) as error:
-            _logger.warning("the session of a response was not found: %s", error or "it took too long")
-            return None
+        return self._own.get(_key(scope, chain)) or await self._table.find(scope, chain, utc_now())
 
     def note(self, principal: Principal, ids: Mapping[str, str], session: str, chains: Sequence[str]) -> None:
         """Keep the session of chains at this router, while their turn is recorded.

@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator, Iterable
+from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import count
 from pathlib import Path
@@ -15,8 +16,10 @@ from starlette.responses import JSONResponse, Response
 
 from deployments.gateway import MOST_HELD_BYTES
 from lamina.api.openai.requests import HEADING
+from lamina.client.client import AsyncClient
 from lamina.core.principals import KeyRole
 from lamina.core.scope import Scope
+from lamina.errors import Unavailable
 from lamina.models.hashing import HashingModel
 from lamina.stores.postgres.connection import connect
 from lamina.stores.postgres.response_chains import KEPT, end_chains
@@ -245,6 +248,73 @@ async def test_a_turn_that_is_recorded_while_the_next_is_asked_is_continued_all_
 
     assert await sessions_of_turns(gateway.app) == ["monday", "monday"]
     assert await chains.find(scope, "resp-1", utc_now()) == "monday"
+
+
+@pytest.mark.parametrize("part", ["chain", "cache"])
+async def test_a_request_waits_once_for_all_that_memory_looks_up(
+    gateway: Gateway, part: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def never(*_: Any, **__: Any) -> None:
+        await asyncio.Event().wait()
+
+    async def soon(*_: Any, **__: Any) -> dict[str, Any]:
+        for _turn in range(3):
+            await asyncio.sleep(0)
+        return {"text": "", "results": [], "degraded": {}}
+
+    services, endpoint = gateway.app.services, gateway.app.api.state.gateway.endpoint
+    hangs, name = {"chain": (services.reads.chains, "find"), "cache": (services.caches.responses, "lookup")}[part]
+    monkeypatch.setattr(hangs, name, never)
+    monkeypatch.setattr(AsyncClient, "context", soon)
+    hurried = endpoint._settings.model_copy(update={"recall_s": 0.01})
+    monkeypatch.setattr(endpoint, "_settings", hurried)
+    monkeypatch.setattr(endpoint, "_cache", replace(endpoint._cache, settings=hurried))
+    gateway.upstream.script.append(lambda: response("resp-2", "Seven."))
+    headers = {"Lamina-Workspace": "harbour", "Lamina-Record": "off", "Lamina-Cache": "on"}
+    body = {"model": "small", "input": BERTHS} | ({"previous_response_id": "resp-1"} if part == "chain" else {})
+
+    answered = await gateway.app.client().post("/openai/v1/responses", json=body, headers=headers)
+
+    assert (answered.status_code, answered.headers["Lamina-Memory"]) == (200, "unavailable")
+    assert answered.headers["Lamina-Cache"] == ("off" if part == "chain" else "unavailable")
+
+
+async def test_a_request_that_is_neither_recorded_nor_recalled_looks_for_no_session(
+    gateway: Gateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def find(*sought: Any) -> None:
+        found.append(sought)
+
+    found: list[Any] = []
+    monkeypatch.setattr(gateway.app.services.reads.chains, "find", find)
+    gateway.upstream.script.append(lambda: response("resp-2", "Seven."))
+    admin = gateway.app.client(gateway.app.new_key(gateway.app.tenant, KeyRole.ADMIN))
+    made = await admin.post("/v1/keys", json={"name": "w", "role": "writer", "verbs": ["write"]})
+    client = gateway.app.client(made.json()["key"])
+
+    for headers in ({"Lamina-Record": "off"}, {}):
+        body = {"model": "small", "input": BERTHS, "previous_response_id": "resp-1"}
+        answered = await client.post("/openai/v1/responses", json=body, headers=headers)
+        assert (answered.status_code, answered.headers["Lamina-Memory"]) == (200, "off")
+
+    # The second one is recorded.
+    assert len(found) == 1
+
+
+async def test_a_turn_whose_session_cannot_be_looked_up_is_put_into_no_other(gateway: Gateway) -> None:
+    gateway.upstream.script.append(lambda: response("resp-1", "Seven."))
+    await respond(gateway.app, input=BERTHS, session="monday")
+
+    async with another_router(gateway.app, {}) as other:
+
+        async def away(*_: Any) -> None:
+            raise Unavailable("postgres", "gone away")
+
+        other.services.reads.chains.find = away  # type: ignore[assignment, method-assign]
+        await respond(other, input="And the Heron?", previous_response_id="resp-1")
+        await other.api.state.gateway.close()
+
+    assert await sessions_of_turns(gateway.app) == ["monday"]
 
 
 async def test_a_chain_is_of_its_workspace_ends_with_its_user_and_holds_nothing_that_is_not_recorded(
