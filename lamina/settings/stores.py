@@ -23,7 +23,8 @@ class _PostgresSettings(Section):
         None,
         ge=1_000,
         description="Rows of a table from which the next start indexes their vectors by IVFFlat and no longer by HNSW: "
-        "built sooner and smaller, but less exact. Never if not set.",
+        "built sooner and smaller, but less exact. It needs Postgres' maintenance_work_mem; HNSW comes back when half "
+        "of the rows are gone. Never if not set.",
     )
 
 

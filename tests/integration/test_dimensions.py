@@ -11,6 +11,7 @@ import psycopg
 import pytest
 from pgvector import Vector
 from pgvector.psycopg import register_vector
+from psycopg.conninfo import make_conninfo
 from psycopg.rows import dict_row
 
 from lamina.core.ports import ModelIdentity
@@ -23,7 +24,14 @@ from lamina.stores.postgres.connection import QUERIES as SESSION_QUERIES
 from lamina.stores.postgres.generations import begin_building, claim_generation
 from lamina.stores.postgres.messages import find_statement
 from lamina.stores.postgres.migrate import migrations
-from lamina.stores.postgres.vector_indexes import INDEXES, TABLES, choose_index_kinds, typed, vector_type
+from lamina.stores.postgres.vector_indexes import (
+    INDEXES,
+    TABLES,
+    choose_index_kinds,
+    typed,
+    vector_type,
+    vectors_locked,
+)
 from tests.integration.test_plans import parameters_for
 from tests.integration.test_reembedding import (
     OLD,
@@ -53,6 +61,7 @@ SELECT id, 0, tenant, workspace, namespace, session_id, occurred_at, 0, 10, %s,
        (SELECT array_agg(random() - 0.5) FROM generate_series(1, %s) WHERE position > 0)::vector
 FROM messages
 """
+BY_LISTS = "SELECT indexname FROM pg_indexes WHERE indexdef LIKE '%%USING ivfflat%%'"
 
 
 def rows(url: str, text: str, *values: Any) -> list[tuple[Any, ...]]:
@@ -261,12 +270,11 @@ def test_from_a_number_of_rows_on_a_table_is_indexed_by_lists_and_back(database:
     rows(database, MESSAGES, 1_500)
     rows(database, CHUNKS, 1, dimension)
     before, name = vector_indexes(database), "message_chunks_embedding" + ("" if dimension == 384 else "_1")
-    by_lists = "SELECT indexname FROM pg_indexes WHERE indexdef LIKE '%%USING ivfflat%%'"
 
     choose_index_kinds(database, 1_501)
-    few = rows(database, by_lists)
+    few = rows(database, BY_LISTS)
     choose_index_kinds(database, 1_500)
-    many, others = rows(database, by_lists), vector_indexes(database)
+    many, others = rows(database, BY_LISTS), vector_indexes(database)
     plan, found, exact = searched(database, dimension)
     choose_index_kinds(database, None)
 
@@ -275,8 +283,51 @@ def test_from_a_number_of_rows_on_a_table_is_indexed_by_lists_and_back(database:
     assert f"{name}_lists" in plan
     # In half precision two that are nearly as near may change places at the end.
     assert len(found & exact) >= len(exact) - 2 >= 28
-    assert rows(database, by_lists) == []
+    assert rows(database, BY_LISTS) == []
     assert vector_indexes(database) == before
+
+
+def test_lists_stay_until_half_of_the_rows_are_gone(database: str) -> None:
+    claim_generation(database, HashingModel(24).identity)
+    rows(database, MESSAGES, 1_500)
+    rows(database, CHUNKS, 1, 24)
+    kinds = []
+
+    for row_limit in (1_500, 3_000, 3_002):
+        choose_index_kinds(database, row_limit)
+        kinds.append(bool(rows(database, BY_LISTS)))
+
+    assert kinds == [True, True, False]
+
+
+def test_vectors_stay_indexed_where_the_memory_does_not_suffice_for_lists(
+    database: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    claim_generation(database, HashingModel().identity)
+    rows(database, MESSAGES, 1_500)
+    rows(database, CHUNKS, 1, 384)
+    before = vector_indexes(database)
+    everything = "SELECT count(*) FROM pg_indexes"
+    count = rows(database, everything)
+
+    choose_index_kinds(make_conninfo(database, options="-c maintenance_work_mem=1MB"), 1_500)
+
+    assert vector_indexes(database) == before
+    assert rows(database, everything) == count
+    assert "memory required is" in caplog.text
+
+
+def test_the_start_does_not_wait_for_indexes_that_others_build(database: str, caplog: pytest.LogCaptureFixture) -> None:
+    claim_generation(database, HashingModel().identity)
+    rows(database, MESSAGES, 1_500)
+    rows(database, CHUNKS, 1, 384)
+    before = vector_indexes(database)
+
+    with psycopg.connect(database, autocommit=True, row_factory=dict_row) as other, vectors_locked(other):
+        choose_index_kinds(database, 1_500)
+
+    assert vector_indexes(database) == before
+    assert "others build indexes of vectors" in caplog.text
 
 
 def searched(url: str, dimension: int) -> tuple[str, set[Any], set[Any]]:

@@ -5,9 +5,12 @@ from typing import Any
 
 import psycopg
 import pytest
+from psycopg.conninfo import make_conninfo
 
 from lamina.core.tiers import Source
+from lamina.errors import Unavailable
 from lamina.models.hashing import HashingModel
+from lamina.stores.postgres import connection
 from lamina.stores.postgres.word_triggers import switch_word_trigger
 from tests.support.application import Application, running, settings_for
 
@@ -19,8 +22,8 @@ JOIN notes n ON n.id = c.note_id
 
 
 def rows(url: str, text: str) -> list[tuple[Any, ...]]:
-    with psycopg.connect(url, autocommit=True) as connection:
-        cursor = connection.execute(text.encode())
+    with psycopg.connect(url, autocommit=True) as opened:
+        cursor = opened.execute(text.encode())
         return cursor.fetchall() if cursor.description else []
 
 
@@ -64,3 +67,30 @@ def test_it_is_off_unless_it_is_asked_for(database: str) -> None:
         states.append(rows(database, state))
 
     assert states == [[("D",)], [("O",)], [("O",)], [("D",)]]
+
+
+async def test_the_words_of_the_trigger_are_cut_after_it_was_switched_off(database: str, tmp_path: Path) -> None:
+    switch_word_trigger(database, is_on=True)
+    async with running(settings_for(database, tmp_path), database, HashingModel(), follow=False) as app:
+        await app.client().post("/v1/notes", json={"content": "Ferries leave 東京の港 at noon"})
+        of_trigger = rows(database, WORDS)
+
+        switch_word_trigger(database, is_on=False)
+        await app.indexer.renew()
+
+        of_application = rows(database, WORDS)
+        assert of_trigger == [(True, "'ferri':1 'leav':2 'noon':5 '東京の港':3")]
+        assert [(same, "東京の港" in words) for same, words in of_application] == [(False, False)]
+
+
+def test_a_switch_gives_way_to_a_writer(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connection, "LOCK_TRIES", 1)
+    bounded = make_conninfo(database, options="-c statement_timeout=60s")
+    with psycopg.connect(database) as writer:
+        writer.execute("UPDATE note_chunks SET tsv = tsv")
+        with pytest.raises(Unavailable, match="note_chunks was locked by others"):
+            switch_word_trigger(bounded, is_on=True)
+
+    switch_word_trigger(bounded, is_on=True)
+
+    assert rows(database, "SELECT tgenabled::text FROM pg_trigger WHERE tgname = 'note_words'") == [("O",)]

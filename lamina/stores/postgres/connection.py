@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import select
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, nullcontext
 from dataclasses import dataclass
@@ -26,6 +27,8 @@ from lamina.stores.postgres.adapters import adapters
 from lamina.stores.postgres.queries import load_queries
 
 logger = logging.getLogger(__name__)
+LOCK_WAIT_S = 2
+LOCK_TRIES = 60
 ADAPTERS = adapters()
 QUERIES = load_queries("connection.sql")
 
@@ -374,6 +377,26 @@ def _translate_errors() -> Iterator[None]:
 def connect_directly(url: str) -> psycopg.Connection[DictRow]:
     """Open a blocking connection in autocommit, for commands and for the start of the service."""
     return psycopg.connect(url, autocommit=True, row_factory=dict_row)
+
+
+def alter_table(connection: psycopg.Connection[DictRow], table: str, *statements: bytes) -> None:
+    """Run statements that lock a table, in one transaction that lets the writes of others through while it waits.
+
+    Raises:
+        Unavailable: If the table stays locked by others for two minutes.
+    """
+    for _ in range(LOCK_TRIES):
+        try:
+            with connection.transaction():
+                # Each write that comes after one that waits for this lock waits, too.
+                connection.execute(f"SET LOCAL lock_timeout = '{LOCK_WAIT_S}s'".encode())
+                for statement in statements:
+                    connection.execute(statement)
+        except psycopg.errors.LockNotAvailable:
+            time.sleep(LOCK_WAIT_S / 4)
+        else:
+            return
+    raise Unavailable("postgres", f"{table} was locked by others for {LOCK_TRIES * LOCK_WAIT_S} s")
 
 
 async def listen(url: str, channel: str, *, name: str, lock: int | None = None) -> Connection:

@@ -5,6 +5,7 @@ place would take a large installation minutes, so it keeps these until a model o
 columns take vectors of any length, and each generation has indexes of its own, over its rows cast to its dimension.
 """
 
+import logging
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,10 +16,11 @@ from cachetools import LRUCache
 from psycopg.rows import DictRow
 
 from lamina.core.ports import ModelIdentity
-from lamina.errors import Misconfigured, Unavailable
-from lamina.stores.postgres.connection import Connection, connect_directly
+from lamina.errors import Misconfigured
+from lamina.stores.postgres.connection import Connection, alter_table, connect_directly
 from lamina.stores.postgres.queries import load_queries
 
+logger = logging.getLogger(__name__)
 QUERIES = load_queries("vector_indexes.sql")
 
 # pgvector's HNSW takes no longer ones: of 32 bits a number, and of 16.
@@ -29,8 +31,6 @@ LISTS = "_lists"
 ROWS_PER_LIST = 1_000
 MOST_COUNTED = 10_000_000
 LOOK_S = 0.5
-LOCK_WAIT_S = 2
-LOCK_TRIES = 60
 _MARK = b"/*typed*/"
 _DIMENSIONS: LRUCache[tuple[str, int], int] = LRUCache(1_024)
 
@@ -135,24 +135,10 @@ def unbind_columns(connection: psycopg.Connection[DictRow]) -> None:
     """
     bound = connection.execute(QUERIES["find_bound_columns"], {"tables": list(TABLES)}).fetchall()
     for row in bound:
-        _unbind(connection, row["name"])
+        statement = QUERIES["unbind_column"].decode().format(table=row["name"])
+        alter_table(connection, row["name"], statement.encode())
         index_vectors(connection, row["name"])
     index_vectors(connection)
-
-
-def _unbind(connection: psycopg.Connection[DictRow], table: str) -> None:
-    statement = QUERIES["unbind_column"].decode().format(table=table).encode()
-    for _ in range(LOCK_TRIES):
-        try:
-            with connection.transaction():
-                # Whoever comes after one that waits for this lock waits, too.
-                connection.execute(f"SET LOCAL lock_timeout = '{LOCK_WAIT_S}s'".encode())
-                connection.execute(statement)
-        except psycopg.errors.LockNotAvailable:
-            time.sleep(LOOK_S)
-        else:
-            return
-    raise Unavailable("postgres", f"{table} was locked by others for {LOCK_TRIES * LOCK_WAIT_S} s")
 
 
 def index_vectors(connection: psycopg.Connection[DictRow], table: str | None = None) -> None:
@@ -192,7 +178,8 @@ def _create(
 def choose_index_kinds(url: str, ivfflat_rows: int | None) -> None:
     """Index the vectors of each table by IVFFlat from so many rows on, else by HNSW, beside reads and writes.
 
-    An index is dropped after the other kind has taken its place.
+    An index is dropped after the other kind has taken its place. One by IVFFlat stays until half of the rows are gone,
+    so that a table about this size does not change with each start. Where indexes are built elsewhere, nothing is done.
 
     Args:
         url: The database; not that of a pooler in transaction mode.
@@ -202,14 +189,18 @@ def choose_index_kinds(url: str, ivfflat_rows: int | None) -> None:
         lists = connection.execute(QUERIES["find_lists"], {"tables": list(TABLES)}).fetchone()
         if ivfflat_rows is None and lists is None:
             return
-        with vectors_locked(connection):
-            dimensions = connection.execute(QUERIES["find_bound_columns"], {"tables": list(TABLES)}).fetchall()
-            bound = {row["name"] for row in dimensions}
-            generations = connection.execute(QUERIES["find_indexed_generations"]).fetchall()
-            for index in INDEXES:
-                slots = [_Slot(index)] if index.table in bound else [_Slot(index, **row) for row in generations]
-                for slot in slots:
-                    _choose(connection, slot, ivfflat_rows)
+        # Not as long as it takes: a new model's indexes are built under this lock for hours.
+        row = connection.execute(QUERIES["lock_vectors"], {"key": LOCK_KEY}).fetchone()
+        if row is None or not row["is_locked"]:
+            logger.warning("postgres: others build indexes of vectors; the next start chooses their kinds")
+            return
+        dimensions = connection.execute(QUERIES["find_bound_columns"], {"tables": list(TABLES)}).fetchall()
+        bound = {row["name"] for row in dimensions}
+        generations = connection.execute(QUERIES["find_indexed_generations"]).fetchall()
+        for index in INDEXES:
+            slots = [_Slot(index)] if index.table in bound else [_Slot(index, **row) for row in generations]
+            for slot in slots:
+                _choose(connection, slot, ivfflat_rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,25 +222,30 @@ class _Slot:
 
 
 def _choose(connection: psycopg.Connection[DictRow], slot: _Slot, ivfflat_rows: int | None) -> None:
-    table, only = slot.index.table, slot.index.only
-    found = connection.execute(QUERIES["find_valid_indexes"], {"tables": [table]}).fetchall()
+    lists = slot.name + LISTS
+    found = connection.execute(QUERIES["find_valid_indexes"], {"tables": [slot.index.table]}).fetchall()
     valid = {row["name"] for row in found}
-    rows = 0
+    has_lists = lists in valid
     if ivfflat_rows is not None:
-        counting = QUERIES["count_rows"].decode().format(table=table, rows=slot.rows, only=only, most=MOST_COUNTED)
-        counted = connection.execute(counting.encode()).fetchone()
-        rows = 0 if counted is None else counted["rows"]
-    wants_lists = ivfflat_rows is not None and rows >= ivfflat_rows
-    wanted, other = (slot.name + LISTS, slot.name) if wants_lists else (slot.name, slot.name + LISTS)
-    if wanted not in valid:
-        connection.execute(QUERIES["drop_index"].decode().format(name=wanted).encode())
-        if wants_lists:
-            _create_lists(connection, slot, wanted, rows)
-        elif slot.generation is None:
+        least = ivfflat_rows // 2 if has_lists else ivfflat_rows
+        has_rows = _count_rows(connection, slot, least) >= least
+        if has_rows and (has_lists or _create_lists(connection, slot, lists)):
+            connection.execute(QUERIES["drop_index"].decode().format(name=slot.name).encode())
+            return
+    if slot.name not in valid:
+        connection.execute(QUERIES["drop_index"].decode().format(name=slot.name).encode())
+        if slot.generation is None:
             _create_bound(connection, slot.index)
         else:
-            _create(connection, slot.index, wanted, slot.generation, slot.dimension)
-    connection.execute(QUERIES["drop_index"].decode().format(name=other).encode())
+            _create(connection, slot.index, slot.name, slot.generation, slot.dimension)
+    connection.execute(QUERIES["drop_index"].decode().format(name=lists).encode())
+
+
+def _count_rows(connection: psycopg.Connection[DictRow], slot: _Slot, most: int) -> int:
+    counting = QUERIES["count_rows"].decode()
+    statement = counting.format(table=slot.index.table, rows=slot.rows, only=slot.index.only, most=most)
+    row = connection.execute(statement.encode()).fetchone()
+    return 0 if row is None else int(row["rows"])
 
 
 def _create_bound(connection: psycopg.Connection[DictRow], index: VectorIndex) -> None:
@@ -267,8 +263,8 @@ def _create_bound(connection: psycopg.Connection[DictRow], index: VectorIndex) -
     connection.execute(statement.encode())
 
 
-def _create_lists(connection: psycopg.Connection[DictRow], slot: _Slot, name: str, rows: int) -> None:
-    """Build an index by IVFFlat, of a list for a thousand rows."""
+def _create_lists(connection: psycopg.Connection[DictRow], slot: _Slot, name: str) -> bool:
+    """Build an index by IVFFlat, of a list for a thousand rows; report whether the server's memory sufficed."""
     kind = vector_type(slot.dimension)
     statement = (
         QUERIES["create_lists"]
@@ -278,9 +274,16 @@ def _create_lists(connection: psycopg.Connection[DictRow], slot: _Slot, name: st
             table=slot.index.table,
             expression="embedding" if slot.generation is None else f"(embedding::{kind})",
             operators="halfvec_cosine_ops" if kind.startswith("halfvec") else "vector_cosine_ops",
-            lists=max(1, rows // ROWS_PER_LIST),
+            lists=max(1, _count_rows(connection, slot, MOST_COUNTED) // ROWS_PER_LIST),
             rows=slot.rows,
             only=slot.index.only,
         )
     )
-    connection.execute(statement.encode())
+    connection.execute(QUERIES["drop_index"].decode().format(name=name).encode())
+    try:
+        connection.execute(statement.encode())
+    except psycopg.errors.ProgramLimitExceeded as error:
+        reason = error.diag.message_primary
+        logger.warning("postgres: the vectors of %s stay indexed by HNSW: %s", slot.index.table, reason)
+        return False
+    return True

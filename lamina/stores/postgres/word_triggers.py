@@ -1,6 +1,6 @@
 """The trigger that makes the words of warm notes, in place of the application."""
 
-from lamina.stores.postgres.connection import connect_directly
+from lamina.stores.postgres.connection import alter_table, connect_directly
 from lamina.stores.postgres.queries import load_queries
 
 QUERIES = load_queries("word_triggers.sql")
@@ -9,7 +9,11 @@ QUERIES = load_queries("word_triggers.sql")
 def switch_word_trigger(url: str, *, is_on: bool) -> None:
     """Switch the trigger on or off; its table is locked for a moment, and only where that changes something.
 
-    What was written before keeps its words.
+    Words that the application made stay. Those of the trigger are made anew by the indexer once it is off: they are not
+    cut where a script has no spaces.
+
+    Raises:
+        Unavailable: If the table stays locked by others for two minutes.
 
     Source:
         NovaMem, Warm tier.
@@ -17,4 +21,5 @@ def switch_word_trigger(url: str, *, is_on: bool) -> None:
     with connect_directly(url) as connection:
         row = connection.execute(QUERIES["read_trigger"]).fetchone()
         if row is not None and row["is_enabled"] != is_on:
-            connection.execute(QUERIES["enable_trigger"] if is_on else QUERIES["disable_trigger"])
+            names = ["enable_trigger"] if is_on else ["disable_trigger", "mark_words"]
+            alter_table(connection, "note_chunks", *(QUERIES[name] for name in names))

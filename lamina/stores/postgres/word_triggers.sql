@@ -7,3 +7,8 @@ ALTER TABLE note_chunks ENABLE TRIGGER note_words
 
 -- name: disable_trigger
 ALTER TABLE note_chunks DISABLE TRIGGER note_words
+
+-- name: mark_words
+INSERT INTO stale_words (relation, id)
+SELECT 'notes', id FROM notes WHERE deleted_at IS NULL AND temperature = 'warm'
+ON CONFLICT DO NOTHING
