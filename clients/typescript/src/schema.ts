@@ -1516,7 +1516,7 @@ export interface paths {
          * @description Undo a deletion or a renaming of a scope. Needs an admin's key.
          *
          *     What a deletion put into the trash comes back, while it lies there; what was renamed gets its old name, if that is
-         *     free still.
+         *     free still and no later renaming touched one of the two.
          */
         post: operations["undo_operation_v1_operations__id__undo_post"];
         delete?: never;
