@@ -12,7 +12,7 @@ from lamina.stores.postgres.response_chains import ResponseChains
 from lamina.wiring.stores import utc_now
 
 OWN_CHAINS, OWN_S = 10_000, 60.0
-"""Seconds for which a router knows a chain by itself: until its row stands, and not long after a user is erased."""
+"""Seconds for which a router knows a chain by itself, unless its row stands before."""
 
 
 class GatewayChains:
@@ -51,7 +51,11 @@ class GatewayChains:
         Raises:
             LaminaError: If the scope is none or reaches further than the key, or the store does not answer.
         """
-        await self._table.put(_scope_of(principal, {**ids, "session": session}), chains, utc_now())
+        scope = _scope_of(principal, {**ids, "session": session})
+        await self._table.put(scope, chains, utc_now())
+        # From now on the table alone knows them: the session may be renamed at any router.
+        for chain in chains:
+            self._own.pop(_key(scope, chain), None)
 
 
 def _key(scope: Scope, chain: str) -> bytes:

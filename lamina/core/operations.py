@@ -80,7 +80,12 @@ class Operation:
 
 
 def deletion_receipt(
-    operation: Operation, left: Mapping[str, int], remnants: tuple[Remnant, ...], completed_at: datetime
+    operation: Operation,
+    left: Mapping[str, int],
+    remnants: tuple[Remnant, ...],
+    completed_at: datetime,
+    *,
+    most: int,
 ) -> dict[str, Any]:
     """Return the contents of the receipt of a deletion of a scope, as JSON.
 
@@ -89,6 +94,7 @@ def deletion_receipt(
         left: Memories in the scope at its end, by kind: those that came after the order.
         remnants: Places that may hold something for some time, the trash among them.
         completed_at: When it ended.
+        most: How far the memories that are left are counted; there may be more of a kind that has so many.
     """
     return {
         "format": RECEIPT_FORMAT,
@@ -99,5 +105,6 @@ def deletion_receipt(
         "completed_at": completed_at.isoformat(),
         "deleted": dict(operation.counts),
         "left": dict(left),
+        "at_least": sorted(kind for kind, count in left.items() if count >= most),
         "remains": [remnant.as_json() for remnant in remnants],
     }

@@ -18,6 +18,7 @@ from lamina.ingest.write_once import write_once
 from lamina.stores.postgres.connection import Connection, Pool
 from lamina.stores.postgres.idempotency import Once
 from lamina.stores.postgres.operations import OperationTable, order_operation
+from lamina.stores.postgres.renaming import refuse_while_renamed
 
 logger = logging.getLogger(__name__)
 WAIT_S = 5.0
@@ -79,13 +80,17 @@ class Operations:
             begin: Prepares it, or refuses it, in the transaction of the order; its argument is the operation's id.
 
         Raises:
-            Unavailable: If Postgres does not answer; an operation that was ordered by then goes on.
+            Unavailable: If the workspace is being renamed, or Postgres does not answer: one that was ordered by then
+                goes on.
         """
 
         async def write(connection: Connection) -> dict[str, UUID]:
             id_ = await order_operation(connection, kind, ids, request, self._clock())
             if begin is not None:
                 await begin(connection, id_)
+            if kind is not OperationKind.RENAME_SCOPE:
+                places = {"tenant": ids["tenant"], "workspace": ids["workspace"]}
+                await refuse_while_renamed(connection, {**places, "to_workspace": request.get("to_workspace")})
             return {"operation": id_}
 
         ordered = await write_once(self._pool, once, _ORDERED, write)

@@ -16,12 +16,28 @@ from lamina.maintenance.erasures import BY_NATURE
 from lamina.stores.postgres.connection import Connection, Pool, in_transaction
 from lamina.stores.postgres.erasures import ErasureTable
 from lamina.stores.postgres.operations import advance_operation, complete_operation, hold_operation
-from lamina.stores.postgres.scope_contents import ScopeContents
+from lamina.stores.postgres.scope_contents import MOST_COUNTED, ScopeContents
 from lamina.stores.postgres.trash import TrashPolicy
 
 PAGE = 50
 Seal = Callable[[Mapping[str, Any]], Awaitable[tuple[Mapping[str, Any], str, str]]]
 """Signs a receipt; its second value is the id of the key, the third one its public half, in PEM."""
+
+
+KEPT = {
+    "expired_notes": Remnant("postgres: notes", "notes whose time is over", "when the sweep deletes them"),
+    "archived_notes": Remnant(
+        "the archive", "archived notes", "when they are restored and deleted, or their users erased"
+    ),
+    "agent_turns": Remnant(
+        "postgres: agent_turns",
+        "usage, tools and outcomes of turns",
+        "when their time is over, or their users are erased",
+    ),
+    "profiles": Remnant("postgres: profiles", "profiles of users", "when they are deleted, or their users erased"),
+    "entities": Remnant("postgres: entities", "entities of the graph, and facts about them", "when they are deleted"),
+}
+"""Rows of a scope that its deletion leaves there, by kind."""
 
 
 class Delete(Protocol):
@@ -95,11 +111,14 @@ class ScopeDeletion:
 
     async def _receipt(self, operation: Operation, now: datetime) -> Mapping[str, Any]:
         left = await self._contents.count(scope_ids(operation))
+        kept = tuple(KEPT[kind] for kind in await self._contents.kept(scope_ids(operation)))
         trash = Remnant(
             "postgres: trash", "the deleted memories, which can be brought back", "when their time there is over"
         )
         remnants = (replace(trash, until=now + self._trash.kept),) if self._trash.keeps else ()
-        receipt, key, pem = await self._seal(deletion_receipt(operation, left, (*remnants, *BY_NATURE), now))
+        receipt, key, pem = await self._seal(
+            deletion_receipt(operation, left, (*remnants, *kept, *BY_NATURE), now, most=MOST_COUNTED)
+        )
         # First the key: a receipt that nobody can check is none.
         await self._keys.put_key(key, pem)
         return receipt

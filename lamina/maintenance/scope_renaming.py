@@ -16,15 +16,17 @@ from lamina.stores.postgres.outbox import enqueue_entries, note_entries, outbox_
 from lamina.stores.postgres.renaming import (
     PARTS,
     Ids,
+    clear_place,
     close_places,
     count_besides,
+    find_contents,
     find_later,
     find_rival,
     has_archived_notes,
     has_keys_that_gain,
     is_halted,
-    is_taken,
     lock_notes,
+    lock_session,
     open_places,
     rename_page,
     rename_session,
@@ -95,6 +97,7 @@ class ScopeRenaming:
         await _check(connection, ids, undoes)
         if ids["session_id"] is None:
             await close_places(connection, ids, operation)
+            await clear_place(connection, ids)
 
     async def step(self, operation: Operation) -> None:
         """Rename a page, or complete the operation, in one transaction.
@@ -160,7 +163,8 @@ class ScopeRenaming:
         await record_events(connection, events)
 
     async def _session(self, connection: Connection, operation: Operation, ids: Ids) -> None:
-        if await is_taken(connection, {**ids, "session_id": ids["to_session"]}):
+        await lock_session(connection, ids)
+        if await find_contents(connection, {**ids, "session_id": ids["to_session"]}):
             raise Conflict("the session's new name was taken meanwhile")
         messages, notes, live = await rename_session(connection, ids)
         counts = {"messages": len(messages), "notes": live}
@@ -210,14 +214,16 @@ async def _check(connection: Connection, ids: Ids, undoes: Operation | None = No
     }
     narrowest = next(name for name in ("session_id", "namespace", "workspace") if ids[name] is not None)
     kind = narrowest.removesuffix("_id")
-    if ids["session_id"] is None and await has_archived_notes(connection, source):
+    if await has_archived_notes(connection, source):
+        # Those of its namespace for a session: the files alone say in which sessions they were written.
         raise Conflict("notes of the scope are archived, in files that say where; restore them, then rename it")
     if ids["session_id"] is None and await is_halted(connection, ids):
         return  # It goes on, or back: both names have a part.
-    if not await is_taken(connection, source):
+    if not await find_contents(connection, source):
         raise NotFound(kind, str(source[narrowest]))
-    if await is_taken(connection, target):
-        raise Conflict(f"there is a {kind} {target[narrowest]} already; name another, or delete what lies there")
+    if taken := await find_contents(connection, target):
+        there = f"there is a {kind} {target[narrowest]} already, with {', '.join(taken)}"
+        raise Conflict(f"{there}; name another, or delete what lies there")
     undone_at = None if undoes is None else undoes.requested_at
     if ids["session_id"] is None and await has_keys_that_gain(connection, ids, undone_at):
         raise Conflict(f"keys are bound to a {kind} {target[narrowest]}; revoke them, or name another")

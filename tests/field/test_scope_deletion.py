@@ -14,7 +14,9 @@ from typer.testing import CliRunner
 from lamina.cli.commands import app as command_line
 from lamina.core.operations import Operation
 from lamina.core.principals import Bounds, KeyRole, new_principal
+from lamina.maintenance import scope_deletion
 from lamina.maintenance.scope_deletion import PAGE
+from lamina.stores.postgres import scope_contents
 from lamina.stores.postgres.keys import store_key
 from lamina.stores.postgres.operations import OperationTable
 from lamina.wiring.operations import build_operations
@@ -238,3 +240,33 @@ async def test_a_complete_deletion_has_a_receipt_that_is_verified_offline(
     assert (forged[0], of_nobody[0]) == (1, 1)
     undo = await undone(admin, operation)
     assert undo["receipt"] is None
+
+
+async def test_a_receipt_says_which_rows_stay(application: Application, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scope_contents, "MOST_COUNTED", 1)
+    monkeypatch.setattr(scope_deletion, "MOST_COUNTED", 1)
+    admin = application.client(application.new_key(application.tenant, KeyRole.ADMIN))
+    place = {"workspace": "own", "namespace": "default"}
+    note = (await sent(admin, "POST", "/v1/notes", json={**place, "content": "Six", "ttl_s": 3600}))["id"]
+    turn = {**place, "session": "s", "agent": "guide", "messages": [{"content": "Ahoy"}]}
+    await sent(admin, "POST", "/v1/turns", json={**turn, "outcome": {"succeeded": True}})
+    await sent(admin, "PATCH", "/v1/profile", json={**place, "user": "ann", "patch": {"likes": "boats"}})
+    fact = {"subject": "Mira Koskinen", "type": "owns", "object": "Orion"}
+    await sent(admin, "POST", "/v1/graph/edges", json={**place, "edges": [fact]})
+    await sent(admin, "POST", "/v1/notes", json={"workspace": "bare", "content": "Seven"})
+    with psycopg.connect(application.url) as connection:
+        connection.execute("UPDATE notes SET expires_at = now() - interval '1 minute' WHERE id = %s", [note])
+        archived = (
+            "INSERT INTO archived_notes (id, tenant, workspace, namespace, content_hash, file, archived_at)"
+            " VALUES (gen_random_uuid(), %s, 'own', 'default', '', 'folder/no_file', now())"
+        )
+        connection.execute(archived, [application.tenant])
+        late = "UPDATE notes SET created_at = now() + interval '1 day' WHERE tenant = %s AND workspace = 'bare'"
+        connection.execute(late, [application.tenant])
+
+    own, bare = [(await deleted(admin, workspace=name))["receipt"] for name in ("own", "bare")]
+
+    kept = {json.dumps(remnant.as_json()) for remnant in scope_deletion.KEPT.values()}
+    assert kept <= {json.dumps(remnant) for remnant in own["remains"]}
+    assert not kept & {json.dumps(remnant) for remnant in bare["remains"]}
+    assert (own["at_least"], bare["left"]["notes"], bare["at_least"]) == ([], 1, ["notes"])

@@ -16,6 +16,7 @@ from lamina.maintenance import scope_renaming
 from lamina.stores.postgres.connection import Connection, in_transaction
 from lamina.stores.postgres.epochs import bump_epoch
 from lamina.stores.postgres.keys import store_key
+from lamina.stores.postgres.renaming import QUERIES
 from lamina.wiring.operations import build_operations
 from lamina.wiring.stores import utc_now
 from tests.support.application import Application
@@ -345,7 +346,7 @@ async def test_an_interrupted_renaming_holds_writes_up_and_goes_on_where_it_was(
 
     assert (begun["state"], halfway) == ("running", (15, 10))
     assert rival.status_code == 409
-    assert operation["counts"] == {"notes": 25}
+    assert operation["counts"]["notes"] == 25
     assert (rows_in(application, "old")["notes"], rows_in(application, "new")["notes"]) == (0, 25)
     assert [
         await sent(admin, "POST", "/v1/notes", json={"workspace": name, "content": "Late"}) for name in ("old", "new")
@@ -417,13 +418,21 @@ async def test_a_renaming_that_was_given_up_halfway_goes_on_or_back_when_it_is_o
 
     assert given_up["state"] == "failed"
     assert written["id"]
-    assert back["counts"] == {"notes": 10}
+    assert back["counts"]["notes"] == 10
     assert rows_in(application, "old")["notes"] == 26
 
 
-async def test_a_place_with_archived_notes_keeps_its_name(application: Application) -> None:
+@pytest.mark.parametrize(
+    "call",
+    [
+        {"workspace": "old", "to_workspace": "new"},
+        {"workspace": "old", "namespace": "default", "session": "s", "to_session": "t"},
+    ],
+    ids=["workspace", "session"],
+)
+async def test_a_place_with_archived_notes_keeps_its_name(application: Application, call: dict[str, str]) -> None:
     admin = application.client(application.new_key(application.tenant, KeyRole.ADMIN))
-    await sent(admin, "POST", "/v1/notes", json={"workspace": "old", "content": "A buoy"})
+    await sent(admin, "POST", "/v1/notes", json={"workspace": "old", "session": "s", "content": "A buoy"})
     with psycopg.connect(application.url) as connection:
         archived = (
             "INSERT INTO archived_notes (id, tenant, workspace, namespace, content_hash, file, archived_at)"
@@ -431,7 +440,7 @@ async def test_a_place_with_archived_notes_keeps_its_name(application: Applicati
         )
         connection.execute(archived, [application.tenant])
 
-    answer = await admin.post("/v1/scopes/rename", json={"workspace": "old", "to_workspace": "new"})
+    answer = await admin.post("/v1/scopes/rename", json=call)
 
     assert answer.status_code == 409
     assert "archived" in answer.json()["detail"]
@@ -539,3 +548,153 @@ async def test_a_bound_admin_undoes_a_renaming_between_names_of_its_own_alone(ap
     listed = (await sent(apart, "GET", "/v1/operations", params={"workspace": "c"}))["operations"]
     assert [one["id"] for one in listed] == [inner["id"]]
     assert (await of_both.post(undo)).status_code == 200
+
+
+async def test_no_operation_is_ordered_over_a_workspace_that_is_being_renamed(
+    application: Application, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    admin = application.client(application.new_key(application.tenant, KeyRole.ADMIN))
+    for name in ("old", "apart"):
+        await sent(admin, "POST", "/v1/notes", json={"workspace": name, "content": "A buoy"})
+    renaming = application.services.scope_renaming
+    step = renaming.step
+
+    async def failing(operation: Operation) -> None:
+        raise Unavailable("postgres", f"gone away before {operation.id}")
+
+    monkeypatch.setattr(renaming, "step", failing)
+    body = {"workspace": "old", "to_workspace": "new"}
+    begun = (await sent(admin, "POST", "/v1/scopes/rename", json=body))["operation"]
+    orders: list[tuple[str, dict[str, Any]]] = [
+        ("/v1/scopes/delete", {"workspace": "old"}),
+        ("/v1/scopes/delete", {"workspace": "new"}),
+        ("/v1/scopes/delete", {"everything": True}),
+        ("/v1/notes/bulk", {"workspace": "old", "everything": True, "to_workspace": "third"}),
+        ("/v1/notes/bulk", {"workspace": "apart", "everything": True, "to_workspace": "new"}),
+    ]
+    refused = [await admin.post(path, json=order) for path, order in orders]
+    elsewhere = await admin.post("/v1/scopes/delete", json={"workspace": "apart"})
+    monkeypatch.setattr(renaming, "step", step)
+    await application.services.operations.work()
+    await ended(admin, begun)
+
+    assert [answer.status_code for answer in refused] == [503] * len(orders)
+    assert all("Retry-After" in answer.headers for answer in refused)
+    assert elsewhere.is_success
+    assert (await sent(admin, "POST", "/v1/scopes/delete", json={"workspace": "new"}))["counts"] == {"notes": 1}
+
+
+@pytest.mark.parametrize(
+    ("statement", "table"),
+    [
+        ("rename_notes", "notes"),
+        ("rename_deleted_notes", "notes"),
+        ("rename_procedures", "procedures"),
+        ("rename_session_of_notes", "notes"),
+    ],
+)
+@pytest.mark.parametrize("namespace", [None, "default"])
+def test_no_page_of_a_renaming_reads_a_table_from_end_to_end(
+    database: str, statement: str, table: str, namespace: str | None
+) -> None:
+    ids = {"tenant": "t", "workspace": "a", "namespace": namespace, "session_id": "s", "ids": [uuid4()], "limit": 200}
+    names = {"to_workspace": "b", "to_namespace": None, "to_session": "u"}
+    with psycopg.connect(database) as connection:
+        connection.execute("SET enable_seqscan = off")  # It is then chosen only where no index serves.
+        rows = connection.execute(b"EXPLAIN " + QUERIES[statement], {**ids, **names}).fetchall()
+
+    assert not [line for (line,) in rows if f"Seq Scan on {table}" in line]
+
+
+async def test_notes_that_were_merged_into_deleted_ones_are_renamed_with_them(application: Application) -> None:
+    admin = application.client(application.new_key(application.tenant, KeyRole.ADMIN))
+    ids = [
+        (await sent(admin, "POST", "/v1/notes", json={"workspace": "a", "session": "s", "content": f"Buoy {number}"}))[
+            "id"
+        ]
+        for number in range(4)
+    ]
+    with psycopg.connect(application.url) as connection:
+        gone = "UPDATE notes SET deleted_at = now(), merged_into = %s WHERE id = %s"
+        for id_, into in ((ids[0], None), (ids[1], ids[0]), (ids[2], ids[3])):
+            connection.execute(gone, [into, id_])
+
+    await renamed(admin, workspace="a", namespace="default", session="s", to_session="t")
+    await renamed(admin, workspace="a", to_workspace="b")
+
+    with psycopg.connect(application.url) as connection:
+        places = "SELECT DISTINCT workspace, session_id FROM notes WHERE id = ANY(%s::uuid[])"
+        assert connection.execute(places, [ids]).fetchall() == [("b", "t")]
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        {"workspace": "a", "to_workspace": "b"},
+        {"workspace": "a", "namespace": "default", "to_namespace": "n"},
+        {"workspace": "a", "namespace": "default", "session": "s", "to_session": "t"},
+    ],
+    ids=["workspace", "namespace", "session"],
+)
+async def test_a_name_is_free_once_its_memories_are_deleted_as_the_refusal_says(
+    application: Application, call: dict[str, str]
+) -> None:
+    admin = application.client(application.new_key(application.tenant, KeyRole.ADMIN))
+    target = {
+        "workspace": call.get("to_workspace", "a"),
+        "namespace": call.get("to_namespace", "default"),
+        "session": call.get("to_session", "s"),
+    }
+    for place in ({"workspace": "a", "session": "s"}, target):
+        turn = {**place, "messages": [{"content": f"Ahoy {place}"}]}
+        await sent(admin, "POST", "/v1/turns", json=turn)
+    scope = {name: target[name] for name in ("workspace", "namespace", "session") if name in call}
+
+    refused = await admin.post("/v1/scopes/rename", json=call)
+    await ended(admin, (await sent(admin, "POST", "/v1/scopes/delete", json=scope))["operation"])
+    operation = await renamed(admin, **call)
+
+    assert refused.status_code == 409
+    assert "already, with messages" in refused.json()["detail"]
+    assert operation["counts"]["messages"] == 1
+    place = {"workspace": target["workspace"], "namespace": target["namespace"]}
+    found = await sent(admin, "GET", f"/v1/sessions/{target['session']}/messages", params=place)
+    assert len(found["messages"]) == 1
+
+
+async def test_a_share_that_expired_holds_no_name(application: Application) -> None:
+    admin = application.client(application.new_key(application.tenant, KeyRole.ADMIN))
+    await sent(admin, "POST", "/v1/notes", json={"workspace": "a", "content": "A buoy"})
+    for name in ("b", "a"):
+        share = {"workspace": name, "to_workspace": "reader", "segment": "notes"}
+        await sent(admin, "POST", "/v1/shares", json=share)
+    with psycopg.connect(application.url) as connection:
+        expired = "UPDATE shares SET expires_at = now() - interval '1 day' WHERE tenant = %s AND from_workspace = 'b'"
+        connection.execute(expired, [application.tenant])
+
+    operation = await renamed(admin, workspace="a", to_workspace="b")
+
+    assert operation["counts"] == {"notes": 1, "shares": 1}
+
+
+async def test_events_that_a_webhook_has_not_got_yet_are_sent_after_a_renaming(application: Application) -> None:
+    admin = application.client(application.new_key(application.tenant, KeyRole.ADMIN))
+    hook, claim = uuid4(), uuid4()
+    with psycopg.connect(application.url) as connection:
+        row = (
+            "INSERT INTO webhooks (id, tenant, workspace, url, kinds, secrets, position, next_at, claimed_by,"
+            " claimed_until) VALUES (%s, %s, 'a', 'https://example.org', '{note.created}', '[]',"
+            " (SELECT coalesce(max(seq), 0) FROM events), 'infinity', %s, 'infinity')"
+        )
+        connection.execute(row, [hook, application.tenant, claim])
+    for name in ("a", "other"):
+        await sent(admin, "POST", "/v1/notes", json={"workspace": name, "content": "A buoy"})
+
+    await renamed(admin, workspace="a", to_workspace="b")
+
+    with psycopg.connect(application.url) as connection:
+        letters = "SELECT e.workspace, e.kind, d.is_due FROM webhook_dead_letters d JOIN events e USING (seq)"
+        kept = connection.execute(f"{letters} WHERE webhook_id = %s", [hook]).fetchall()
+        holder = connection.execute("SELECT workspace, claimed_by FROM webhooks WHERE id = %s", [hook]).fetchall()
+    assert kept == [("a", "note.created", True)]
+    assert holder == [("b", None)]

@@ -9,7 +9,9 @@ from uuid import UUID
 from psycopg.rows import DictRow
 from psycopg.types.json import Json
 
+from lamina.errors import Unavailable
 from lamina.stores.postgres.connection import Connection, Pool, connect
+from lamina.stores.postgres.epochs import RENAMING_RETRY_S
 from lamina.stores.postgres.outbox import OutboxEntry, note_entries, outbox_entries
 from lamina.stores.postgres.queries import load_queries
 from lamina.stores.postgres.scope_contents import MOST_COUNTED
@@ -82,6 +84,20 @@ async def find_rival(connection: Connection, ids: Ids, operation: UUID) -> UUID 
     return None if row is None else UUID(str(row["id"]))
 
 
+async def refuse_while_renamed(connection: Connection, ids: Ids) -> None:
+    """Refuse an operation over memories of a workspace, or to one, in the transaction of its order.
+
+    A renaming that is ordered afterwards sees it, and is refused.
+
+    Raises:
+        Unavailable: If a renaming touches the workspace: the memories would be looked for where they are no more.
+    """
+    await connection.execute(QUERIES["lock_renamings"], ids)
+    row = await (await connection.execute(QUERIES["find_renaming_of"], ids)).fetchone()
+    if row is not None:
+        raise Unavailable("scope", f"it is being renamed by the operation {row['id']}", RENAMING_RETRY_S)
+
+
 async def is_halted(connection: Connection, ids: Ids) -> bool:
     """Report whether a renaming between the two, either way, was given up halfway."""
     return (await (await connection.execute(QUERIES["find_halted_renaming"], ids)).fetchone()) is not None
@@ -106,12 +122,18 @@ async def has_keys_that_gain(connection: Connection, ids: Ids, undone_at: dateti
     return bool(row and row["has_some"])
 
 
-async def is_taken(connection: Connection, ids: Ids) -> bool:
-    """Report whether there is something in a session, a namespace or a workspace."""
+async def find_contents(connection: Connection, ids: Ids) -> list[str]:
+    """Return the kinds of things that there are in a session, a namespace or a workspace."""
     of_a_place = ids.get("session_id") is None
-    query = QUERIES["is_place_taken"] if of_a_place else QUERIES["is_session_taken"]
+    query = QUERIES["find_contents_of_place"] if of_a_place else QUERIES["find_contents_of_session"]
     row = await (await connection.execute(query, ids)).fetchone()
-    return bool(row and row["is_taken"])
+    return [] if row is None else list(row["kinds"])
+
+
+async def clear_place(connection: Connection, ids: Ids) -> None:
+    """Take away the leftovers under the new name of a namespace or a workspace: nothing that anybody reads."""
+    await connection.execute(QUERIES["drop_empty_sessions"], ids)
+    await connection.execute(QUERIES["revoke_expired_shares"], ids)
 
 
 async def has_archived_notes(connection: Connection, ids: Ids) -> bool:
@@ -163,6 +185,7 @@ async def rename_settings(connection: Connection, ids: Ids) -> tuple[Mapping[str
     if ids["namespace"] is None:
         await connection.execute(QUERIES["rename_profiles_of_agents"], ids)
         await connection.execute(QUERIES["rename_settings"], ids)
+        await connection.execute(QUERIES["keep_events_of_webhooks"], ids)
         counts["webhooks"] = (await connection.execute(QUERIES["rename_webhooks"], ids)).rowcount
     shares: list[DictRow] = await (await connection.execute(QUERIES["rename_shares"], ids)).fetchall()
     counts["shares"] = sum(row["is_counted"] for row in shares)
@@ -170,8 +193,14 @@ async def rename_settings(connection: Connection, ids: Ids) -> tuple[Mapping[str
     return counts, {row["to_workspace"] for row in shares}
 
 
+async def lock_session(connection: Connection, ids: Ids) -> None:
+    """Have turns in the session of the new name, if it is there, wait until the transaction ends."""
+    await connection.execute(QUERIES["lock_session_row"], ids)
+
+
 async def rename_session(connection: Connection, ids: Ids) -> tuple[Sequence[UUID], Sequence[UUID], int]:
     """Rename a session in all its rows; return ids of messages and of notes, and how many of these are live."""
+    await connection.execute(QUERIES["drop_session_row"], ids)
     await connection.execute(QUERIES["rename_session_row"], ids)
     messages = await (await connection.execute(QUERIES["rename_session_of_messages"], ids)).fetchall()
     notes = await (await connection.execute(QUERIES["rename_session_of_notes"], ids)).fetchall()

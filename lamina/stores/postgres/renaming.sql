@@ -7,6 +7,15 @@ WHERE tenant = %(tenant)s AND state = 'running' AND id <> %(operation)s
 ORDER BY id
 LIMIT 1
 
+-- name: find_renaming_of
+-- One that is not over and touches a workspace of an operation; of the tenant where the operation names none.
+SELECT id FROM operations
+WHERE tenant = %(tenant)s AND kind = 'rename_scope' AND state = 'running'
+  AND (%(workspace)s::text IS NULL
+       OR ARRAY[workspace, request ->> 'to_workspace'] && ARRAY[%(workspace)s, %(to_workspace)s]::text[])
+ORDER BY id
+LIMIT 1
+
 -- name: lock_renamings
 -- Of a tenant, until the transaction ends: of two that are ordered at a time, the second sees the first.
 SELECT pg_advisory_xact_lock(hashtextextended(%(tenant)s, 3))
@@ -33,34 +42,57 @@ WHERE tenant = %(tenant)s AND kind = 'rename_scope' AND state <> 'failed' AND id
 ORDER BY id
 LIMIT 1
 
--- name: is_place_taken
--- Whether something lies in a namespace, or anywhere in a workspace, that a renaming would bring together with its own.
-SELECT EXISTS (SELECT FROM notes WHERE tenant = %(tenant)s AND workspace = %(workspace)s
-                 AND (%(namespace)s::text IS NULL OR namespace = %(namespace)s) AND deleted_at IS NULL)
-    OR EXISTS (SELECT FROM messages WHERE tenant = %(tenant)s AND workspace = %(workspace)s
-                 AND (%(namespace)s::text IS NULL OR namespace = %(namespace)s))
-    OR EXISTS (SELECT FROM sessions WHERE tenant = %(tenant)s AND workspace = %(workspace)s
-                 AND (%(namespace)s::text IS NULL OR namespace = %(namespace)s))
-    OR EXISTS (SELECT FROM documents WHERE tenant = %(tenant)s AND workspace = %(workspace)s
-                 AND (%(namespace)s::text IS NULL OR namespace = %(namespace)s))
-    OR EXISTS (SELECT FROM procedures WHERE tenant = %(tenant)s AND workspace = %(workspace)s
-                 AND (%(namespace)s::text IS NULL OR namespace = %(namespace)s) AND deleted_at IS NULL)
-    OR EXISTS (SELECT FROM entities WHERE tenant = %(tenant)s AND workspace = %(workspace)s
-                 AND (%(namespace)s::text IS NULL OR namespace = %(namespace)s))
-    OR EXISTS (SELECT FROM profiles WHERE tenant = %(tenant)s AND workspace = %(workspace)s
-                 AND (%(namespace)s::text IS NULL OR namespace = %(namespace)s))
-    OR EXISTS (SELECT FROM profile_versions WHERE tenant = %(tenant)s AND workspace = %(workspace)s
-                 AND (%(namespace)s::text IS NULL OR namespace = %(namespace)s))
-    OR EXISTS (SELECT FROM archived_notes WHERE tenant = %(tenant)s AND workspace = %(workspace)s
-                 AND (%(namespace)s::text IS NULL OR namespace = %(namespace)s))
-    OR EXISTS (SELECT FROM shares WHERE tenant = %(tenant)s AND revoked_at IS NULL
-                 AND (from_workspace = %(workspace)s AND (%(namespace)s::text IS NULL OR from_namespace = %(namespace)s)
-                      OR to_workspace = %(workspace)s AND %(namespace)s::text IS NULL))
-    OR %(namespace)s::text IS NULL
-       AND (EXISTS (SELECT FROM memory_profiles WHERE tenant = %(tenant)s AND workspace = %(workspace)s)
-            OR EXISTS (SELECT FROM workspace_settings WHERE tenant = %(tenant)s AND workspace = %(workspace)s)
-            OR EXISTS (SELECT FROM webhooks WHERE tenant = %(tenant)s AND workspace = %(workspace)s))
-    AS is_taken
+-- name: find_contents_of_place
+-- Kinds of things in a namespace, or anywhere in a workspace, that a renaming would bring together with its own. A session
+-- without messages is nothing: a deletion leaves it, and it goes when the place gets another's name.
+SELECT array_remove(ARRAY[
+    CASE WHEN EXISTS (SELECT FROM notes WHERE tenant = %(tenant)s AND workspace = %(workspace)s
+                   AND (%(namespace)s::text IS NULL OR namespace = %(namespace)s) AND deleted_at IS NULL) THEN 'notes' END,
+    CASE WHEN EXISTS (SELECT FROM messages WHERE tenant = %(tenant)s AND workspace = %(workspace)s
+                   AND (%(namespace)s::text IS NULL OR namespace = %(namespace)s)) THEN 'messages' END,
+    CASE WHEN EXISTS (SELECT FROM documents WHERE tenant = %(tenant)s AND workspace = %(workspace)s
+                   AND (%(namespace)s::text IS NULL OR namespace = %(namespace)s)) THEN 'documents' END,
+    CASE WHEN EXISTS (SELECT FROM procedures WHERE tenant = %(tenant)s AND workspace = %(workspace)s
+                   AND (%(namespace)s::text IS NULL OR namespace = %(namespace)s) AND deleted_at IS NULL) THEN 'procedures' END,
+    CASE WHEN EXISTS (SELECT FROM entities WHERE tenant = %(tenant)s AND workspace = %(workspace)s
+                   AND (%(namespace)s::text IS NULL OR namespace = %(namespace)s)) THEN 'entities' END,
+    CASE WHEN EXISTS (SELECT FROM profiles WHERE tenant = %(tenant)s AND workspace = %(workspace)s
+                   AND (%(namespace)s::text IS NULL OR namespace = %(namespace)s)) THEN 'profiles' END,
+    CASE WHEN EXISTS (SELECT FROM profile_versions WHERE tenant = %(tenant)s AND workspace = %(workspace)s
+                   AND (%(namespace)s::text IS NULL OR namespace = %(namespace)s)) THEN 'versions of profiles' END,
+    CASE WHEN EXISTS (SELECT FROM archived_notes WHERE tenant = %(tenant)s AND workspace = %(workspace)s
+                   AND (%(namespace)s::text IS NULL OR namespace = %(namespace)s)) THEN 'archived notes' END,
+    CASE WHEN EXISTS (SELECT FROM shares WHERE tenant = %(tenant)s AND revoked_at IS NULL
+                   AND (expires_at IS NULL OR expires_at > statement_timestamp())
+                   AND (from_workspace = %(workspace)s
+                        AND (%(namespace)s::text IS NULL OR from_namespace = %(namespace)s)
+                        OR to_workspace = %(workspace)s AND %(namespace)s::text IS NULL)) THEN 'shares' END,
+    CASE WHEN %(namespace)s::text IS NULL
+              AND EXISTS (SELECT FROM memory_profiles WHERE tenant = %(tenant)s AND workspace = %(workspace)s)
+         THEN 'memory profiles' END,
+    CASE WHEN %(namespace)s::text IS NULL
+              AND EXISTS (SELECT FROM workspace_settings WHERE tenant = %(tenant)s AND workspace = %(workspace)s)
+         THEN 'settings' END,
+    CASE WHEN %(namespace)s::text IS NULL
+              AND EXISTS (SELECT FROM webhooks WHERE tenant = %(tenant)s AND workspace = %(workspace)s)
+         THEN 'webhooks' END
+], NULL)::text[] AS kinds
+
+-- name: drop_empty_sessions
+-- Of the new name, which the sessions of the old one may have, too.
+DELETE FROM sessions s
+WHERE tenant = %(tenant)s AND workspace = %(to_workspace)s
+  AND (%(to_namespace)s::text IS NULL OR namespace = %(to_namespace)s)
+  AND NOT EXISTS (SELECT FROM messages m
+                  WHERE (m.tenant, m.workspace, m.namespace, m.session_id)
+                      = (s.tenant, s.workspace, s.namespace, s.session_id))
+
+-- name: revoke_expired_shares
+-- Of the new name: they read nothing, and one like them comes with the old name.
+UPDATE shares SET revoked_at = statement_timestamp()
+WHERE tenant = %(tenant)s AND revoked_at IS NULL AND expires_at <= statement_timestamp()
+  AND (from_workspace = %(to_workspace)s AND (%(to_namespace)s::text IS NULL OR from_namespace = %(to_namespace)s)
+       OR to_workspace = %(to_workspace)s AND %(to_namespace)s::text IS NULL)
 
 -- name: has_keys_that_gain
 -- Valid ones that are bound to the new name and not to the old one, and were not there before the renaming that this
@@ -75,14 +107,23 @@ SELECT EXISTS (
                AND (workspaces IS NULL OR %(workspace)s = ANY(workspaces)) END
 ) AS has_some
 
--- name: is_session_taken
-SELECT EXISTS (SELECT FROM sessions WHERE tenant = %(tenant)s AND workspace = %(workspace)s
-                 AND namespace = %(namespace)s AND session_id = %(session_id)s)
-    OR EXISTS (SELECT FROM messages WHERE tenant = %(tenant)s AND workspace = %(workspace)s
-                 AND namespace = %(namespace)s AND session_id = %(session_id)s)
-    OR EXISTS (SELECT FROM notes WHERE tenant = %(tenant)s AND workspace = %(workspace)s
-                 AND namespace = %(namespace)s AND session_id = %(session_id)s AND deleted_at IS NULL)
-    AS is_taken
+-- name: find_contents_of_session
+SELECT array_remove(ARRAY[
+    CASE WHEN EXISTS (SELECT FROM messages WHERE tenant = %(tenant)s AND workspace = %(workspace)s
+                   AND namespace = %(namespace)s AND session_id = %(session_id)s) THEN 'messages' END,
+    CASE WHEN EXISTS (SELECT FROM notes WHERE tenant = %(tenant)s AND workspace = %(workspace)s
+                   AND namespace = %(namespace)s AND session_id = %(session_id)s AND deleted_at IS NULL)
+         THEN 'notes' END
+], NULL)::text[] AS kinds
+
+-- name: lock_session_row
+SELECT FROM sessions
+WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namespace)s AND session_id = %(to_session)s
+FOR UPDATE
+
+-- name: drop_session_row
+DELETE FROM sessions
+WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namespace)s AND session_id = %(to_session)s
 
 -- name: has_archived_notes
 SELECT EXISTS (
@@ -156,12 +197,15 @@ FROM moved WHERE n.id = moved.id AND n.tenant = %(tenant)s
 RETURNING n.id, n.namespace, n.deleted_at IS NULL AS is_counted
 
 -- name: rename_deleted_notes
-WITH moved AS (
+-- With notes that were merged into them: those are in no index of a place.
+WITH deleted AS (
     SELECT id FROM notes
     WHERE tenant = %(tenant)s AND workspace = %(workspace)s
-      AND (%(namespace)s::text IS NULL OR namespace = %(namespace)s) AND deleted_at IS NOT NULL
+      AND (%(namespace)s::text IS NULL OR namespace = %(namespace)s) AND deleted_at IS NOT NULL AND merged_into IS NULL
     LIMIT %(limit)s
     FOR UPDATE
+), moved AS (
+    SELECT id FROM deleted UNION SELECT n.id FROM notes n JOIN deleted d ON n.merged_into = d.id
 ), chunks AS (
     UPDATE note_chunks c SET workspace = %(to_workspace)s, namespace = coalesce(%(to_namespace)s, c.namespace)
     FROM moved WHERE c.note_id = moved.id
@@ -221,12 +265,18 @@ WITH moved AS (
 SELECT id, namespace, true AS is_counted FROM renamed UNION ALL SELECT id, namespace, false FROM parts
 
 -- name: rename_procedures
--- Deleted ones, too.
+-- Deleted ones, too; each of the two has an index of its own.
 WITH moved AS (
     SELECT id FROM procedures
-    WHERE tenant = %(tenant)s AND workspace = %(workspace)s
-      AND (%(namespace)s::text IS NULL OR namespace = %(namespace)s)
-    LIMIT %(limit)s
+    WHERE tenant = %(tenant)s AND id = ANY(
+        ARRAY(SELECT id FROM procedures
+              WHERE tenant = %(tenant)s AND workspace = %(workspace)s
+                AND (%(namespace)s::text IS NULL OR namespace = %(namespace)s) AND deleted_at IS NULL
+              LIMIT %(limit)s)
+        || ARRAY(SELECT id FROM procedures
+                 WHERE tenant = %(tenant)s AND workspace = %(workspace)s
+                   AND (%(namespace)s::text IS NULL OR namespace = %(namespace)s) AND deleted_at IS NOT NULL
+                 LIMIT %(limit)s))
     FOR UPDATE
 ), vectors AS (
     UPDATE procedure_embeddings e SET workspace = %(to_workspace)s, namespace = coalesce(%(to_namespace)s, e.namespace)
@@ -279,8 +329,18 @@ UPDATE memory_profiles SET workspace = %(to_workspace)s WHERE tenant = %(tenant)
 -- name: rename_settings
 UPDATE workspace_settings SET workspace = %(to_workspace)s WHERE tenant = %(tenant)s AND workspace = %(workspace)s
 
+-- name: keep_events_of_webhooks
+-- Of the old name, which are not sent yet: they are sent as letters, by the numbers that they have.
+INSERT INTO webhook_dead_letters (webhook_id, seq, event_id, attempts, error, is_due)
+SELECT w.id, e.seq, e.id, 0, 'its workspace was renamed before it was sent', true
+FROM webhooks w JOIN events e ON e.tenant = w.tenant AND e.workspace = w.workspace AND e.seq > w.position
+WHERE w.tenant = %(tenant)s AND w.workspace = %(workspace)s AND (w.kinds = '{}' OR e.kind = ANY(w.kinds))
+ON CONFLICT DO NOTHING
+
 -- name: rename_webhooks
-UPDATE webhooks SET workspace = %(to_workspace)s WHERE tenant = %(tenant)s AND workspace = %(workspace)s
+-- A process that sends for one under the old name holds it no more.
+UPDATE webhooks SET workspace = %(to_workspace)s, claimed_by = NULL, claimed_until = NULL
+WHERE tenant = %(tenant)s AND workspace = %(workspace)s
 
 -- name: rename_shares
 -- Revoked ones, too; the workspaces that read by them are returned.
@@ -327,8 +387,25 @@ WITH moved AS (
 SELECT id FROM moved
 
 -- name: rename_session_of_notes
+-- Live ones, deleted ones, and those that were merged into any of the namespace: each have an index of their own.
+WITH live AS (
+    SELECT id FROM notes
+    WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namespace)s
+      AND session_id = %(session_id)s AND deleted_at IS NULL
+), deleted AS (
+    SELECT id, session_id FROM notes
+    WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namespace)s
+      AND deleted_at IS NOT NULL AND merged_into IS NULL
+), merged AS (
+    SELECT m.id FROM notes n JOIN notes m ON m.merged_into = n.id
+    WHERE n.tenant = %(tenant)s AND n.workspace = %(workspace)s AND n.namespace = %(namespace)s AND n.deleted_at IS NULL
+      AND m.session_id = %(session_id)s
+    UNION
+    SELECT m.id FROM deleted d JOIN notes m ON m.merged_into = d.id WHERE m.session_id = %(session_id)s
+)
 UPDATE notes SET session_id = %(to_session)s
-WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namespace)s AND session_id = %(session_id)s
+WHERE tenant = %(tenant)s AND id IN (
+    SELECT id FROM live UNION SELECT id FROM deleted WHERE session_id = %(session_id)s UNION SELECT id FROM merged)
 RETURNING id, deleted_at IS NULL AS is_counted
 
 -- name: rename_session_of_turns

@@ -29,6 +29,12 @@ class ScopeContents:
             row = await (await connection.execute(QUERIES["count_scope"], {**ids, "most": MOST_COUNTED})).fetchone()
         return dict(row or {})
 
+    async def kept(self, ids: Mapping[str, str | None]) -> list[str]:
+        """Return the kinds of rows in a scope that its deletion leaves there."""
+        async with connect(self._pool) as connection:
+            row = await (await connection.execute(QUERIES["find_kept_in_scope"], ids)).fetchone()
+        return [] if row is None else list(row["kinds"])
+
     async def page(
         self, ids: Mapping[str, str | None], *, stored_by: datetime, after: UUID | None, limit: int
     ) -> list[tuple[TrashKind, UUID]]:

@@ -26,6 +26,29 @@ SELECT (SELECT count(*) FROM (
               AND %(session_id)s::text IS NULL AND deleted_at IS NULL
             LIMIT %(most)s) counted) AS procedures
 
+-- name: find_kept_in_scope
+-- Kinds of rows that a deletion of a scope leaves there. Which session an archived note was written in says its file alone.
+SELECT array_remove(ARRAY[
+    CASE WHEN EXISTS (SELECT FROM notes WHERE tenant = %(tenant)s
+                   AND (%(workspace)s::text IS NULL OR workspace = %(workspace)s)
+                   AND (%(namespace)s::text IS NULL OR namespace = %(namespace)s)
+                   AND (%(session_id)s::text IS NULL OR session_id = %(session_id)s)
+                   AND deleted_at IS NULL AND expires_at <= statement_timestamp()) THEN 'expired_notes' END,
+    CASE WHEN EXISTS (SELECT FROM archived_notes WHERE tenant = %(tenant)s
+                   AND (%(workspace)s::text IS NULL OR workspace = %(workspace)s)
+                   AND (%(namespace)s::text IS NULL OR namespace = %(namespace)s)) THEN 'archived_notes' END,
+    CASE WHEN EXISTS (SELECT FROM agent_turns WHERE tenant = %(tenant)s
+                   AND (%(workspace)s::text IS NULL OR workspace = %(workspace)s)
+                   AND (%(namespace)s::text IS NULL OR namespace = %(namespace)s)
+                   AND (%(session_id)s::text IS NULL OR session_id = %(session_id)s)) THEN 'agent_turns' END,
+    CASE WHEN %(session_id)s::text IS NULL AND EXISTS (SELECT FROM profiles WHERE tenant = %(tenant)s
+                   AND (%(workspace)s::text IS NULL OR workspace = %(workspace)s)
+                   AND (%(namespace)s::text IS NULL OR namespace = %(namespace)s)) THEN 'profiles' END,
+    CASE WHEN %(session_id)s::text IS NULL AND EXISTS (SELECT FROM entities WHERE tenant = %(tenant)s
+                   AND (%(workspace)s::text IS NULL OR workspace = %(workspace)s)
+                   AND (%(namespace)s::text IS NULL OR namespace = %(namespace)s)) THEN 'entities' END
+], NULL)::text[] AS kinds
+
 -- name: list_scope
 -- A page by id of the same, of any kind, that were stored by a time.
 (SELECT 'note' AS kind, id FROM notes WHERE tenant = %(tenant)s
