@@ -377,12 +377,17 @@ class _Gateway:
         messages = [_message("user", said) for said in read.said if said.text.strip()]
         if answer.text.strip():
             messages.append(_message("assistant", Said(answer.text, None, f"answer-{read.digest}")))
-        chains = [storable(chain) for chain in (answer.id, read.chain) if chain and read.shape is Shape.RESPONSES]
+        made, continued = (
+            storable(chain) if chain and read.shape is Shape.RESPONSES else None for chain in (answer.id, read.chain)
+        )
+        chains = [chain for chain in (made, continued) if chain]
         session = asked.session
         try:
             # After the answer: the turn that it continues may have come to another router, and be recorded by now.
             session = await self._session_of(asked)
-            self._chains.note(asked.principal, asked.ids, session, chains)
+            # Not of a session that may be a guess: the router that records the turn before puts the right one.
+            sure = [chain for chain in chains if asked.session is not None or chain == made]
+            self._chains.note(asked.principal, asked.ids, session, sure)
             async with inner_client(self._behind, asked.principal, asked.ids) as api:
                 await api.record(
                     messages,
@@ -390,7 +395,7 @@ class _Gateway:
                     tool_calls=[_tool_call(result) for result in read.results],
                     **model_use,
                 )
-            await self._chains.put(asked.principal, asked.ids, session, chains)
+            await self._chains.put(asked.principal, asked.ids, session, chains, made)
         except LaminaError as error:
             _logger.warning("a turn of session %s was not recorded: %s", session, error)
 

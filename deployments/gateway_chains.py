@@ -45,14 +45,23 @@ class GatewayChains:
         for chain in chains:
             self._own.setdefault(_key(scope, chain), session)
 
-    async def put(self, principal: Principal, ids: Mapping[str, str], session: str, chains: Sequence[str]) -> None:
+    async def put(
+        self, principal: Principal, ids: Mapping[str, str], session: str, chains: Sequence[str], made: str | None
+    ) -> None:
         """Keep the session of chains for all routers, once their turn is recorded.
+
+        Args:
+            principal: Who asked.
+            ids: Of the scope of the turn.
+            session: In which it was recorded.
+            chains: That belong to this session, where they have none yet.
+            made: The one of them that this turn made.
 
         Raises:
             LaminaError: If the scope is none or reaches further than the key, or the store does not answer.
         """
         scope = _scope_of(principal, {**ids, "session": session})
-        await self._table.put(scope, chains, utc_now())
+        await self._table.put(scope, chains, utc_now(), made=made)
         # From now on the table alone knows them: the session may be renamed at any router.
         for chain in chains:
             self._own.pop(_key(scope, chain), None)

@@ -317,6 +317,31 @@ async def test_a_turn_whose_session_cannot_be_looked_up_is_put_into_no_other(gat
     assert await sessions_of_turns(gateway.app) == ["monday"]
 
 
+async def test_a_session_that_was_guessed_while_the_turn_before_was_recorded_does_not_stay(gateway: Gateway) -> None:
+    chains, is_recorded, may_go_on = gateway.app.services.reads.chains, asyncio.Event(), asyncio.Event()
+    put = chains.put
+
+    async def late(*row: Any, **fields: Any) -> None:
+        is_recorded.set()
+        await may_go_on.wait()
+        await put(*row, **fields)
+
+    chains.put = late  # type: ignore[method-assign]
+    answers = ((f"resp-{number}", "Seven.") for number in count(1))
+    gateway.upstream.script.append(lambda: response(*next(answers)))
+
+    async with another_router(gateway.app, {}) as other, asyncio.timeout(4 * PATIENCE_S), asyncio.TaskGroup() as group:
+        first = group.create_task(respond(gateway.app, input=BERTHS, session="monday"))
+        await is_recorded.wait()
+        await respond(other, input="And the Heron?", previous_response_id="resp-1")
+        may_go_on.set()
+        await first
+        await respond(other, input="And the Tern?", previous_response_id="resp-1")
+        await other.api.state.gateway.close()
+
+    assert await sessions_of_turns(gateway.app) == ["monday", "chat-resp-1", "monday"]
+
+
 async def test_a_chain_is_of_its_workspace_ends_with_its_user_and_holds_nothing_that_is_not_recorded(
     gateway: Gateway,
 ) -> None:

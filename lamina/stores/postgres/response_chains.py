@@ -35,14 +35,20 @@ class ResponseChains:
             row = await (await connection.execute(QUERIES["find_chain"], parameters)).fetchone()
         return None if row is None else str(row["session_id"])
 
-    async def put(self, scope: Scope, chains: Sequence[str], now: datetime) -> None:
+    async def put(self, scope: Scope, chains: Sequence[str], now: datetime, *, made: str | None = None) -> None:
         """Keep the session of a scope for these, if it has recorded a turn.
+
+        Args:
+            scope: With the session.
+            chains: Responses and conversations; one that has a session stays in it.
+            now: When they were used.
+            made: The response among them that was made in this session, whatever session it has yet.
 
         Raises:
             Unavailable: If Postgres does not answer.
         """
         # In one order, so that two requests of a conversation do not wait for each other.
-        parameters = scope_parameters(scope) | {"chains": sorted(set(chains)), "now": now}
+        parameters = scope_parameters(scope) | {"chains": sorted(set(chains)), "made": made, "now": now}
         async with connect(self._pool) as connection:
             await connection.execute(QUERIES["put_chains"], parameters)
 
