@@ -395,9 +395,15 @@ class _Gateway:
                     tool_calls=[_tool_call(result) for result in read.results],
                     **model_use,
                 )
-            await self._chains.put(asked.principal, asked.ids, session, chains, made)
         except LaminaError as error:
             _logger.warning("a turn of session %s was not recorded: %s", session, error)
+            return
+        try:
+            await self._chains.put(asked.principal, asked.ids, session, chains, made)
+        except LaminaError as error:
+            _logger.warning(
+                "a turn was recorded, but not that who continues it belongs to session %s: %s", session, error
+            )
 
 
 class _Passing:

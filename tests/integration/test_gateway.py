@@ -342,6 +342,22 @@ async def test_a_session_that_was_guessed_while_the_turn_before_was_recorded_doe
     assert await sessions_of_turns(gateway.app) == ["monday", "chat-resp-1", "monday"]
 
 
+async def test_a_turn_that_was_recorded_is_not_said_to_be_lost_where_its_chain_is_not_kept(
+    gateway: Gateway, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def away(*_: Any, **__: Any) -> None:
+        raise Unavailable("postgres", "gone away")
+
+    monkeypatch.setattr(gateway.app.services.reads.chains, "put", away)
+    gateway.upstream.script.append(lambda: response("resp-1", "Seven."))
+
+    await respond(gateway.app, input=BERTHS, session="monday")
+
+    assert await sessions_of_turns(gateway.app) == ["monday"]
+    assert "a turn was recorded, but" in caplog.text
+    assert "was not recorded" not in caplog.text
+
+
 async def test_a_chain_is_of_its_workspace_ends_with_its_user_and_holds_nothing_that_is_not_recorded(
     gateway: Gateway,
 ) -> None:
