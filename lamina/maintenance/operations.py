@@ -13,7 +13,7 @@ from lamina.core.operations import Operation, OperationKind
 from lamina.core.paging import Page
 from lamina.core.ports import Clock
 from lamina.core.scope import Scope
-from lamina.errors import LaminaError, NotFound, describe_error
+from lamina.errors import Conflict, LaminaError, NotFound, describe_error
 from lamina.ingest.write_once import write_once
 from lamina.stores.postgres.connection import Connection, Pool
 from lamina.stores.postgres.idempotency import Once
@@ -158,13 +158,15 @@ class Operations:
             await self._workers[operation.kind].step(operation)
         except Exception as error:  # noqa: BLE001 - it is tried again
             logger.warning("operation %s: retrying: %s", operation.id, _reason(error))
-            await self._record_wait(operation.id, _reason(error))
+            # The name of a session that was taken stays so, and a session is renamed whole or not at all.
+            is_last = isinstance(error, Conflict) and operation.kind is OperationKind.RENAME_SCOPE
+            await self._record_wait(operation.id, _reason(error), is_last=is_last)
             return False
         return True
 
-    async def _record_wait(self, id_: UUID, reason: str) -> None:
+    async def _record_wait(self, id_: UUID, reason: str, *, is_last: bool) -> None:
         try:
-            await self._table.record_wait(id_, reason)
+            await self._table.record_wait(id_, reason, is_last=is_last)
         except Exception as error:  # noqa: BLE001 - it says the same as the log
             logger.warning("operation %s: %s", id_, _reason(error))
 

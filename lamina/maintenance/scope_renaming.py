@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from uuid import UUID
 
+import psycopg
+
 from lamina.core.events import Event, EventKind
 from lamina.core.operations import Operation
 from lamina.core.ports import Clock
@@ -20,14 +22,15 @@ from lamina.stores.postgres.renaming import (
     close_places,
     count_besides,
     find_contents,
+    find_halted,
     find_later,
-    find_rival,
     has_archived_notes,
     has_keys_that_gain,
-    is_halted,
     lock_notes,
+    lock_renamings,
     lock_session,
     open_places,
+    refuse_rivals,
     rename_page,
     rename_session,
     rename_settings,
@@ -39,6 +42,8 @@ ROUNDS = 2
 """All parts are looked through twice: a write may have begun before it was known that it had to wait."""
 _PART = 64
 """Bits of an operation's cursor below the number of the part that it is at."""
+
+_TAKEN_MEANWHILE = "the session's new name was taken meanwhile"
 
 
 class ScopeRenaming:
@@ -65,7 +70,7 @@ class ScopeRenaming:
             Conflict: If the new name is taken or keys are bound to it, or notes of the scope are archived.
         """
         async with connect(self._pool) as connection:
-            await _check(connection, ids)
+            await _check(connection, ids, await find_halted(connection, ids))
         counts = await self._contents.count({name: ids[name] for name in _SCOPE})
         if ids["session_id"] is not None:
             return {name: counts[name] for name in ("notes", "messages")}
@@ -85,18 +90,21 @@ class ScopeRenaming:
             Conflict: If the new name is taken or keys are bound to it, another operation works there, notes of the
                 scope are archived, or the renaming that it undoes was not the last one of these names.
         """
-        rival = await find_rival(connection, ids, operation)
-        if rival is not None:
-            raise Conflict(f"the operation {rival} works there; rename the scope when it is complete")
+        await lock_renamings(connection, ids)
+        halted = await find_halted(connection, ids)
+        await refuse_rivals(connection, ids, operation, halted)
         if undoes is not None:
             later = await find_later(connection, ids, undoes.id, undoes.requested_at, operation)
             if later is not None:
                 raise Conflict(
                     f"the operation {later} renamed it since then; undo that one, or rename the scope by name"
                 )
-        await _check(connection, ids, undoes)
         if ids["session_id"] is None:
+            # Before the check, which so sees also what writes put there that had begun.
             await close_places(connection, ids, operation)
+        await _check(connection, ids, halted, undoes)
+        if ids["session_id"] is None and halted is None:
+            # Sessions of a halted renaming may have their messages under the other name.
             await clear_place(connection, ids)
 
     async def step(self, operation: Operation) -> None:
@@ -113,7 +121,12 @@ class ScopeRenaming:
             if await hold_operation(connection, operation):
                 await work(connection, operation, ids)
 
-        await in_transaction(self._pool, act)
+        try:
+            await in_transaction(self._pool, act)
+        except psycopg.errors.UniqueViolation as error:
+            if operation.session is None:
+                raise  # The places stay closed, and the step is tried again.
+            raise Conflict(_TAKEN_MEANWHILE) from error
 
     async def _pages(self, connection: Connection, operation: Operation, ids: Ids) -> None:
         number = 0 if operation.cursor is None else operation.cursor.int
@@ -150,7 +163,7 @@ class ScopeRenaming:
         await complete_operation(connection, operation, tuple(operation.request), self._clock())
         await open_places(connection, ids, operation.id)
         for workspace in sorted({ids["workspace"], ids["to_workspace"], *readers}):
-            await bump_workspace_epochs(connection, operation.tenant, workspace, renaming=operation.id)
+            await bump_workspace_epochs(connection, operation.tenant, workspace, by_renaming=True)
         places = {
             "to": (ids["workspace"], ids["namespace"]),
             "from": (ids["to_workspace"], ids["to_namespace"]),
@@ -165,7 +178,7 @@ class ScopeRenaming:
     async def _session(self, connection: Connection, operation: Operation, ids: Ids) -> None:
         await lock_session(connection, ids)
         if await find_contents(connection, {**ids, "session_id": ids["to_session"]}):
-            raise Conflict("the session's new name was taken meanwhile")
+            raise Conflict(_TAKEN_MEANWHILE)
         messages, notes, live = await rename_session(connection, ids)
         counts = {"messages": len(messages), "notes": live}
         cursor = UUID(int=1 << _PART)
@@ -203,7 +216,7 @@ def reversed_ids(ids: Ids) -> dict[str, str | None]:
     return {**ids, **turned}
 
 
-async def _check(connection: Connection, ids: Ids, undoes: Operation | None = None) -> None:
+async def _check(connection: Connection, ids: Ids, halted: UUID | None, undoes: Operation | None = None) -> None:
     """Check that there is something under the old name, and nothing and no key's bounds under the new one."""
     source = {name: ids[name] for name in _SCOPE}
     target = {
@@ -217,7 +230,7 @@ async def _check(connection: Connection, ids: Ids, undoes: Operation | None = No
     if await has_archived_notes(connection, source):
         # Those of its namespace for a session: the files alone say in which sessions they were written.
         raise Conflict("notes of the scope are archived, in files that say where; restore them, then rename it")
-    if ids["session_id"] is None and await is_halted(connection, ids):
+    if halted is not None:
         return  # It goes on, or back: both names have a part.
     if not await find_contents(connection, source):
         raise NotFound(kind, str(source[narrowest]))

@@ -1,7 +1,9 @@
 """A session, a namespace, a workspace gets another name, and everything that knew it by the old one follows."""
 
 import asyncio
+from datetime import timedelta
 from typing import Any
+from unittest.mock import AsyncMock
 from uuid import uuid4
 
 import httpx
@@ -16,7 +18,8 @@ from lamina.maintenance import scope_renaming
 from lamina.stores.postgres.connection import Connection, in_transaction
 from lamina.stores.postgres.epochs import bump_epoch
 from lamina.stores.postgres.keys import store_key
-from lamina.stores.postgres.renaming import QUERIES
+from lamina.stores.postgres.operations import end_operations
+from lamina.stores.postgres.renaming import QUERIES, close_places
 from lamina.wiring.operations import build_operations
 from lamina.wiring.stores import utc_now
 from tests.support.application import Application
@@ -103,6 +106,17 @@ def rows_in(app: Application, *place: str) -> dict[str, int]:
             for table, statement in statements.items()
         }
     return {table: row[0] for table, row in counted.items() if row is not None}
+
+
+async def waits_for_a_lock(app: Application, task: asyncio.Task[Any]) -> None:
+    """Return when something waits for a lock, or the task is done."""
+    stuck = "SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
+    with psycopg.connect(app.url, autocommit=True) as watcher:
+        async with asyncio.timeout(PATIENCE_S):
+            while not watcher.execute(stuck).fetchall():
+                if task.done():
+                    return
+                await asyncio.sleep(0.02)
 
 
 async def drift(app: Application) -> dict[str, Any]:
@@ -388,6 +402,142 @@ async def test_a_write_that_began_before_the_renaming_is_renamed_with_the_rest(
     assert rows_in(application, "old")["notes"] == 0
 
 
+@pytest.mark.parametrize("is_known", [True, False], ids=["a namespace that was written", "a new namespace"])
+async def test_a_write_that_began_under_the_new_name_takes_it(application: Application, is_known: bool) -> None:
+    admin = application.client(application.new_key(application.tenant, KeyRole.ADMIN))
+    await sent(admin, "POST", "/v1/notes", json={"workspace": "old", "content": "Early"})
+    body = {"workspace": "old", "to_workspace": "new"}
+    if is_known:
+        await in_transaction(
+            application.pool, lambda connection: bump_epoch(connection, Scope(application.tenant, "new"))
+        )
+    begun, waiting = asyncio.Event(), asyncio.Event()
+
+    async def write(connection: Connection) -> None:
+        row = (
+            "INSERT INTO notes (id, tenant, workspace, namespace, category, content, content_hash, importance,"
+            " confidence, source, event_at) SELECT gen_random_uuid(), tenant, 'new', namespace, category, 'Begun',"
+            " '', importance, confidence, source, event_at FROM notes WHERE tenant = %s AND content = 'Early'"
+        )
+        await connection.execute(row.encode(), [application.tenant])
+        await bump_epoch(connection, Scope(application.tenant, "new"))
+        begun.set()
+        await waiting.wait()
+
+    writing = asyncio.create_task(in_transaction(application.pool, write))
+    await begun.wait()
+    renaming = asyncio.create_task(admin.post("/v1/scopes/rename", json=body))
+    await waits_for_a_lock(application, renaming)
+    waiting.set()
+    await writing
+
+    assert (await renaming).status_code == 409
+    assert (rows_in(application, "old")["notes"], rows_in(application, "new")["notes"]) == (1, 1)
+    assert await sent(admin, "POST", "/v1/notes", json={"workspace": "new", "content": "Late"})
+
+
+async def test_the_first_write_of_a_namespace_waits_for_the_order_of_a_renaming(application: Application) -> None:
+    ordered = uuid4()
+    ids = {"tenant": application.tenant, "workspace": "old", "namespace": None}
+    ids |= {"to_workspace": "new", "to_namespace": None}
+    closed, waiting = asyncio.Event(), asyncio.Event()
+
+    async def order(connection: Connection) -> None:
+        row = (
+            "INSERT INTO operations (id, tenant, kind, workspace, request, requested_at, retry_at)"
+            """ VALUES (%s, %s, 'rename_scope', 'old', '{"to_workspace": "new"}', now(), 'infinity')"""
+        )
+        await connection.execute(row.encode(), [ordered, application.tenant])
+        await close_places(connection, ids, ordered)
+        closed.set()
+        await waiting.wait()
+
+    ordering = asyncio.create_task(in_transaction(application.pool, order))
+    await closed.wait()
+    place = Scope(application.tenant, "new", "unheard")
+    writing = asyncio.create_task(in_transaction(application.pool, lambda connection: bump_epoch(connection, place)))
+    await waits_for_a_lock(application, writing)
+    waiting.set()
+    await ordering
+
+    with pytest.raises(Unavailable, match=str(ordered)):
+        await writing
+    with psycopg.connect(application.url) as connection:
+        connection.execute("DELETE FROM operations WHERE id = %s", [ordered])
+
+
+async def test_settings_profiles_and_shares_of_both_names_wait_for_the_end(
+    application: Application, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    admin = application.client(application.new_key(application.tenant, KeyRole.ADMIN))
+    for workspace in ("old", "reader"):
+        await sent(admin, "POST", "/v1/notes", json={"workspace": workspace, "content": f"A buoy of {workspace}"})
+    await sent(admin, "PUT", "/v1/workspaces/old/settings", json={"limit": 3})
+    profile = {"agent": "guide", "tiers": ["notes"]}
+    await sent(admin, "PUT", "/v1/memory-profile", json={"workspace": "old", **profile})
+    share = {"to_workspace": "reader", "segment": "notes"}
+    await sent(admin, "POST", "/v1/shares", json={"workspace": "old", **share})
+    renaming = application.services.scope_renaming
+    step = renaming.step
+
+    async def failing(_: Operation) -> None:
+        raise Unavailable("postgres", "gone away")
+
+    monkeypatch.setattr(renaming, "step", failing)
+    body = {"workspace": "old", "to_workspace": "new"}
+    begun = (await sent(admin, "POST", "/v1/scopes/rename", json=body))["operation"]
+    statuses = {
+        (path, workspace): (await admin.request(method, path.format(workspace), json=json)).status_code
+        for workspace in ("old", "new")
+        for method, path, json in (
+            ("PUT", "/v1/workspaces/{}/settings", {"limit": 4}),
+            ("PUT", "/v1/memory-profile", {"workspace": workspace, **profile}),
+            ("POST", "/v1/shares", {"workspace": workspace, **share}),
+        )
+    }
+    monkeypatch.setattr(renaming, "step", step)
+    await application.services.operations.work()
+    operation = await ended(admin, begun)
+
+    assert set(statuses.values()) == {503}, statuses
+    assert operation["counts"]["shares"] == 1
+    assert (await sent(admin, "GET", "/v1/workspaces/new/settings"))["limit"] == 3
+    assert await sent(admin, "POST", "/v1/shares", json={"workspace": "old", **share})
+
+
+async def test_renamings_of_workspaces_that_share_with_each_other_do_not_wait_for_one_another(
+    application: Application, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    admin = application.client(application.new_key(application.tenant, KeyRole.ADMIN))
+    for workspace, other in (("a", "c"), ("c", "a")):
+        await sent(admin, "POST", "/v1/notes", json={"workspace": workspace, "content": f"A buoy of {workspace}"})
+        share = {"workspace": workspace, "to_workspace": other, "segment": "notes"}
+        await sent(admin, "POST", "/v1/shares", json=share)
+    renaming = application.services.scope_renaming
+    step = renaming.step
+
+    async def failing(_: Operation) -> None:
+        raise Unavailable("postgres", "gone away")
+
+    monkeypatch.setattr(renaming, "step", failing)
+    begun = [
+        (await sent(admin, "POST", "/v1/scopes/rename", json={"workspace": old, "to_workspace": new}))["operation"]
+        for old, new in (("a", "b"), ("c", "d"))
+    ]
+    monkeypatch.setattr(renaming, "step", step)
+    with psycopg.connect(application.url) as connection:
+        ids = [one["id"] for one in begun]
+        connection.execute("UPDATE operations SET failures = 18, retry_at = NULL WHERE id = ANY(%s)", [ids])
+    await application.services.operations.work()
+    for one in begun:
+        await ended(admin, one)
+
+    for workspace in ("b", "d"):
+        query = {"workspace": workspace, "query": "buoy", "cache": False}
+        hits = (await sent(admin, "POST", "/v1/search", json=query))["results"]
+        assert {hit["content"] for hit in hits} == {"A buoy of a", "A buoy of c"}
+
+
 async def test_a_renaming_that_was_given_up_halfway_goes_on_or_back_when_it_is_ordered_again(
     application: Application, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -412,14 +562,59 @@ async def test_a_renaming_that_was_given_up_halfway_goes_on_or_back_when_it_is_o
     await application.services.operations.work()
     given_up = await sent(admin, "GET", f"/v1/operations/{begun['id']}")
     monkeypatch.setattr(renaming, "step", step)
-    written = await sent(admin, "POST", "/v1/notes", json={"workspace": "old", "content": "Late"})
+    late = {"workspace": "new", "content": "Late"}
+    refused = await admin.post("/v1/notes", json=late)
+    rivals = [
+        await admin.post("/v1/scopes/rename", json={**names, "to_workspace": "third"})
+        for names in ({"workspace": "new"}, {"workspace": "old"})
+    ]
+    await end_operations(application.pool, application.tenant, cutoff=utc_now() + timedelta(days=1))
 
     back = await renamed(admin, workspace="new", to_workspace="old")
 
     assert given_up["state"] == "failed"
-    assert written["id"]
+    assert (refused.status_code, begun["id"] in refused.text) == (503, True)
+    assert [(answer.status_code, begun["id"] in answer.text) for answer in rivals] == [(409, True)] * 2
     assert back["counts"]["notes"] == 10
-    assert rows_in(application, "old")["notes"] == 26
+    assert rows_in(application, "old")["notes"] == 25
+    assert await sent(admin, "POST", "/v1/notes", json=late)
+    # The renaming that was given up is over: what lies under the two names now is not brought together.
+    for names in ((body["workspace"], body["to_workspace"]), (body["to_workspace"], body["workspace"])):
+        again = {"workspace": names[0], "to_workspace": names[1]}
+        assert (await admin.post("/v1/scopes/rename", json=again)).status_code == 409
+    assert (rows_in(application, "old")["notes"], rows_in(application, "new")["notes"]) == (25, 1)
+    await end_operations(application.pool, application.tenant, cutoff=utc_now() + timedelta(days=1))
+    assert (await admin.get(f"/v1/operations/{begun['id']}")).status_code == 404
+
+
+@pytest.mark.parametrize("is_seen", [True, False], ids=["seen before", "seen by the index alone"])
+async def test_a_session_whose_new_name_was_taken_meanwhile_keeps_its_own(
+    application: Application,
+    monkeypatch: pytest.MonkeyPatch,
+    is_seen: bool,
+) -> None:
+    admin = application.client(application.new_key(application.tenant, KeyRole.ADMIN))
+    place = {"workspace": "default", "namespace": "default"}
+    await sent(admin, "POST", "/v1/turns", json={**place, "session": "s", "messages": [{"content": "Ahoy"}]})
+    renaming = application.services.scope_renaming
+    step = renaming.step
+
+    async def late(operation: Operation) -> None:
+        turn = {**place, "session": "t", "messages": [{"content": "Aye"}]}
+        await sent(admin, "POST", "/v1/turns", json=turn)
+        if not is_seen:
+            monkeypatch.setattr(scope_renaming, "find_contents", AsyncMock(return_value=[]))
+        await step(operation)
+
+    monkeypatch.setattr(renaming, "step", late)
+    body = {**place, "session": "s", "to_session": "t"}
+    operation = (await sent(admin, "POST", "/v1/scopes/rename", json=body))["operation"]
+
+    assert operation["state"] == "failed"
+    assert "taken meanwhile" in operation["waits_for"]
+    for session, content in (("s", "Ahoy"), ("t", "Aye")):
+        told = (await sent(admin, "GET", f"/v1/sessions/{session}/messages"))["messages"]
+        assert [message["content"] for message in told] == [content]
 
 
 @pytest.mark.parametrize(

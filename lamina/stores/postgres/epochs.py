@@ -37,18 +37,38 @@ async def bump_epoch(
     row = await cursor.fetchone()
     assert row is not None  # noqa: S101 - the upsert returns its row
     await _refuse_while_renamed(connection, row["renaming"], renaming)
+    if row["epoch"] == 1:  # The first write may have waited for the order of a renaming, whose mark it did not see.
+        await refuse_renamed(connection, scope.tenant, scope.workspace, scope.namespace, renaming)
     if teaches:
         # A statement of its own, for it sees the rows of a response that was stored while the one above waited.
         await end_responses(connection, scope.tenant, scope.workspace, scope.agent)
     return int(row["epoch"])
 
 
+async def refuse_renamed(
+    connection: Connection, tenant: str, workspace: str, namespace: str, renaming: UUID | None = None
+) -> None:
+    """Check that a place is not being renamed, and keep it so until the transaction ends.
+
+    Raises:
+        Unavailable: If it is renamed by another operation than the one given.
+    """
+    place = {"tenant": tenant, "workspace": workspace, "namespace": namespace}
+    await connection.execute(QUERIES["lock_places"], place)
+    # A statement of its own, which sees the mark of the renaming that the one before waited for.
+    for row in await (await connection.execute(QUERIES["read_renamings"], place)).fetchall():
+        await _refuse_while_renamed(connection, row["renaming"], renaming)
+
+
 async def _refuse_while_renamed(connection: Connection, found: UUID | None, own: UUID | None) -> None:
     if found is None or found == own:
         return
     # A statement of its own sees the operation also where the one before waited for the commit that ordered it.
-    row = await (await connection.execute(QUERIES["is_renaming_open"], {"renaming": found})).fetchone()
-    if row is not None and row["is_open"]:
+    row = await (await connection.execute(QUERIES["read_open_renaming"], {"renaming": found})).fetchone()
+    if row is not None and row["state"] == "failed":
+        reason = f"its renaming {found} was given up halfway; order it again, or undo it"
+        raise Unavailable("namespace", reason, RENAMING_RETRY_S)
+    if row is not None:
         raise Unavailable("namespace", f"it is being renamed by the operation {found}", RENAMING_RETRY_S)
 
 
@@ -59,7 +79,7 @@ async def read_epoch(connection: Connection, scope: Scope) -> int:
 
 
 async def bump_workspace_epochs(
-    connection: Connection, tenant: str, workspace: str, agent: str | None = None, *, renaming: UUID | None = None
+    connection: Connection, tenant: str, workspace: str, agent: str | None = None, *, by_renaming: bool = False
 ) -> None:
     """Raise the epochs of a workspace and all its namespaces, and end the responses of an agent, or of all.
 
@@ -68,7 +88,8 @@ async def bump_workspace_epochs(
         tenant: Owner of the workspace.
         workspace: The workspace.
         agent: The agent whose view of the workspace changed; all agents if not given.
-        renaming: The renaming whose step this is.
+        by_renaming: Whether this is the end of a renaming: it raises also where another one works, whose end may wait
+            for this one.
 
     Raises:
         Unavailable: If the workspace, or a namespace in it, is being renamed.
@@ -76,8 +97,9 @@ async def bump_workspace_epochs(
     parameters = {"tenant": tenant, "workspace": workspace, "agent_id": agent}
     await connection.execute(QUERIES["lock_lesson"], parameters)
     cursor = await connection.execute(QUERIES["bump_workspace_epochs"], parameters)
-    for found in {row["renaming"] async for row in cursor}:
-        await _refuse_while_renamed(connection, found, renaming)
+    if not by_renaming:
+        for found in {row["renaming"] async for row in cursor}:
+            await _refuse_while_renamed(connection, found, None)
     await end_responses(connection, tenant, workspace, agent)
 
 

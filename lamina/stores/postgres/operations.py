@@ -113,9 +113,9 @@ class OperationTable:
         async with connect(self._pool) as connection:
             return (await connection.execute(QUERIES["claim_operation"], row)).rowcount > 0
 
-    async def record_wait(self, id_: UUID, reason: str) -> None:
-        """Record why a step failed; one failure too many ends the operation."""
-        row = {"id": id_, "waits_for": reason, "most": MOST_FAILURES}
+    async def record_wait(self, id_: UUID, reason: str, *, is_last: bool = False) -> None:
+        """Record why a step failed; one failure too many, or one that no other try mends, ends the operation."""
+        row = {"id": id_, "waits_for": reason, "most": 1 if is_last else MOST_FAILURES}
         async with connect(self._pool) as connection:
             await connection.execute(QUERIES["record_operation_wait"], row)
 

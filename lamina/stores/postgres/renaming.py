@@ -9,7 +9,7 @@ from uuid import UUID
 from psycopg.rows import DictRow
 from psycopg.types.json import Json
 
-from lamina.errors import Unavailable
+from lamina.errors import Conflict, Unavailable
 from lamina.stores.postgres.connection import Connection, Pool, connect
 from lamina.stores.postgres.epochs import RENAMING_RETRY_S
 from lamina.stores.postgres.outbox import OutboxEntry, note_entries, outbox_entries
@@ -76,11 +76,28 @@ class RenamedPage:
     entries: Sequence[OutboxEntry]
 
 
-async def find_rival(connection: Connection, ids: Ids, operation: UUID) -> UUID | None:
-    """Return another operation that is not over and reaches one of the workspaces; renamings are ordered one by one."""
+async def lock_renamings(connection: Connection, ids: Ids) -> None:
+    """Have other orders of renamings of the tenant wait until the transaction ends."""
     await connection.execute(QUERIES["lock_renamings"], ids)
-    cursor = await connection.execute(QUERIES["find_renaming_rivals"], {**ids, "operation": operation})
-    row = await cursor.fetchone()
+
+
+async def refuse_rivals(connection: Connection, ids: Ids, operation: UUID, halted: UUID | None) -> None:
+    """Check that no other operation, beside the halted renaming that goes on, reaches one of the workspaces.
+
+    Raises:
+        Conflict: If one does.
+    """
+    parameters = {**ids, "operation": operation, "halted": halted}
+    row = await (await connection.execute(QUERIES["find_renaming_rivals"], parameters)).fetchone()
+    if row is not None and row["state"] == "running":
+        raise Conflict(f"the operation {row['id']} works there; rename the scope when it is complete")
+    if row is not None:
+        raise Conflict(f"the renaming {row['id']} was given up halfway there; order it again, or undo it, first")
+
+
+async def find_halted(connection: Connection, ids: Ids) -> UUID | None:
+    """Return the renaming between the two, either way, that was given up halfway and neither went on nor back."""
+    row = await (await connection.execute(QUERIES["find_halted_renaming"], ids)).fetchone()
     return None if row is None else UUID(str(row["id"]))
 
 
@@ -96,11 +113,6 @@ async def refuse_while_renamed(connection: Connection, ids: Ids) -> None:
     row = await (await connection.execute(QUERIES["find_renaming_of"], ids)).fetchone()
     if row is not None:
         raise Unavailable("scope", f"it is being renamed by the operation {row['id']}", RENAMING_RETRY_S)
-
-
-async def is_halted(connection: Connection, ids: Ids) -> bool:
-    """Report whether a renaming between the two, either way, was given up halfway."""
-    return (await (await connection.execute(QUERIES["find_halted_renaming"], ids)).fetchone()) is not None
 
 
 async def find_later(connection: Connection, ids: Ids, undone: UUID, undone_at: datetime, own: UUID) -> UUID | None:
@@ -152,6 +164,8 @@ async def count_besides(pool: Pool, ids: Ids) -> Mapping[str, int]:
 async def close_places(connection: Connection, ids: Ids, renaming: UUID) -> None:
     """Have writes in both places wait from the commit on, for as long as the renaming is open."""
     places = sorted([(ids["workspace"], ids["namespace"]), (ids["to_workspace"], ids["to_namespace"])], key=str)
+    for workspace in sorted({workspace for workspace, _ in places}):
+        await connection.execute(QUERIES["lock_workspace_alone"], {"tenant": ids["tenant"], "workspace": workspace})
     for workspace, namespace in places:
         place = {"tenant": ids["tenant"], "workspace": workspace, "namespace": namespace, "renaming": renaming}
         await connection.execute(QUERIES["close_place"], place)

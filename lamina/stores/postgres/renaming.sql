@@ -1,16 +1,24 @@
 -- name: find_renaming_rivals
--- Operations that are not over and reach one of the workspaces.
-SELECT id FROM operations
-WHERE tenant = %(tenant)s AND state = 'running' AND id <> %(operation)s
+-- Operations that are not over and reach one of the workspaces; also renamings that were given up halfway there, beside
+-- the one that goes on.
+SELECT id, state FROM operations o
+WHERE tenant = %(tenant)s AND id <> %(operation)s AND id IS DISTINCT FROM %(halted)s
   AND (workspace IS NULL OR workspace IN (%(workspace)s, %(to_workspace)s)
        OR request ->> 'to_workspace' IN (%(workspace)s, %(to_workspace)s))
+  AND (state = 'running' OR (kind = 'rename_scope' AND state = 'failed' AND EXISTS (
+      SELECT FROM epochs e
+      WHERE e.tenant = o.tenant AND e.workspace IN (o.workspace, o.request ->> 'to_workspace') AND e.renaming = o.id)))
 ORDER BY id
 LIMIT 1
 
 -- name: find_renaming_of
--- One that is not over and touches a workspace of an operation; of the tenant where the operation names none.
-SELECT id FROM operations
-WHERE tenant = %(tenant)s AND kind = 'rename_scope' AND state = 'running'
+-- One that is not over, or was given up halfway, and touches a workspace of an operation; of the tenant where the
+-- operation names none.
+SELECT id FROM operations o
+WHERE tenant = %(tenant)s AND kind = 'rename_scope'
+  AND (state = 'running' OR (state = 'failed' AND EXISTS (
+      SELECT FROM epochs e
+      WHERE e.tenant = o.tenant AND e.workspace IN (o.workspace, o.request ->> 'to_workspace') AND e.renaming = o.id)))
   AND (%(workspace)s::text IS NULL
        OR ARRAY[workspace, request ->> 'to_workspace'] && ARRAY[%(workspace)s, %(to_workspace)s]::text[])
 ORDER BY id
@@ -21,9 +29,13 @@ LIMIT 1
 SELECT pg_advisory_xact_lock(hashtextextended(%(tenant)s, 3))
 
 -- name: find_halted_renaming
--- One between the same places, either way, that was given up halfway: it may be ordered again, or back.
-SELECT id FROM operations
+-- One between the same places, either way, that was given up halfway: it may be ordered again, or back. Its places are
+-- closed until then; those of one that went on, or back, carry another mark, or none.
+SELECT id FROM operations o
 WHERE tenant = %(tenant)s AND kind = 'rename_scope' AND state = 'failed' AND session_id IS NULL
+  AND EXISTS (
+      SELECT FROM epochs e
+      WHERE e.tenant = o.tenant AND e.workspace IN (%(workspace)s, %(to_workspace)s) AND e.renaming = o.id)
   AND ((workspace, coalesce(namespace, ''), request ->> 'to_workspace', coalesce(request ->> 'to_namespace', ''))
        IN ((%(workspace)s, coalesce(%(namespace)s::text, ''), %(to_workspace)s, coalesce(%(to_namespace)s::text, '')),
            (%(to_workspace)s, coalesce(%(to_namespace)s::text, ''), %(workspace)s, coalesce(%(namespace)s::text, ''))))
@@ -156,6 +168,10 @@ SELECT (SELECT count(*) FROM (SELECT FROM sessions WHERE tenant = %(tenant)s AND
             AND %(namespace)s::text IS NOT NULL AND %(namespace)s = ANY(namespaces)
             AND (workspaces IS NULL OR workspaces @> ARRAY[%(workspace)s::text])
             AND workspaces IS DISTINCT FROM ARRAY[%(workspace)s::text]) AS keys_left
+
+-- name: lock_workspace_alone
+-- Until the commit, in a statement of its own: the next one sees the namespaces of all writes that it waited for.
+SELECT pg_advisory_xact_lock(hashtextextended(%(tenant)s, hashtextextended(%(workspace)s, 5)))
 
 -- name: close_place
 -- Writes in a namespace, or in all of a workspace, wait from the commit on. In the order of the key.

@@ -128,7 +128,7 @@ WHERE (%(tenant)s::text IS NULL OR tenant = %(tenant)s) AND state = 'complete' A
 
 -- name: count_empty_places
 SELECT count(*) AS places FROM epochs
-WHERE tenant = %(tenant)s AND emptied_at <= %(cutoff)s AND emptied_epoch = epoch
+WHERE tenant = %(tenant)s AND emptied_at <= %(cutoff)s AND emptied_epoch = epoch AND renaming IS NULL
   AND is_empty_place(tenant, workspace, namespace)
 
 -- name: mark_empty_places
@@ -145,7 +145,7 @@ WHERE (e.tenant, e.workspace, e.namespace) = (empty.tenant, empty.workspace, emp
 
 -- name: end_empty_places
 -- Places that were empty long ago and were not written since: no cache has an answer of them. A writer that has not
--- ended yet makes a new row.
+-- ended yet makes a new row. The mark of a renaming keeps its place closed.
 DELETE FROM epochs
-WHERE (%(tenant)s::text IS NULL OR tenant = %(tenant)s) AND emptied_at <= %(cutoff)s AND emptied_epoch = epoch
+WHERE (%(tenant)s::text IS NULL OR tenant = %(tenant)s) AND emptied_at <= %(cutoff)s AND emptied_epoch = epoch AND renaming IS NULL
   AND is_empty_place(tenant, workspace, namespace)

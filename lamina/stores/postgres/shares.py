@@ -13,7 +13,7 @@ from lamina.core.sharing import MAX_SHARES_INTO, Share
 from lamina.core.tiers import Segment
 from lamina.errors import Conflict, NotFound
 from lamina.stores.postgres.connection import Connection, in_transaction
-from lamina.stores.postgres.epochs import bump_workspace_epochs
+from lamina.stores.postgres.epochs import bump_workspace_epochs, refuse_renamed
 from lamina.stores.postgres.events import record_event
 from lamina.stores.postgres.idempotency import Json, Once, answer_once
 from lamina.stores.postgres.queries import load_queries
@@ -63,6 +63,7 @@ class Shares(PostgresStore):
             row = await cursor.fetchone()
             assert row is not None  # noqa: S101 - the upsert returns its row
             await _refuse_too_many(connection, tenant, share)
+            await refuse_renamed(connection, tenant, share.workspace, share.namespace)
             await bump_workspace_epochs(connection, tenant, share.to_workspace)
             # To those who see more now; the other workspace made it.
             await record_event(connection, Event(EventKind.SHARE_CREATED, tenant, share.to_workspace, ids=(row["id"],)))
