@@ -8,10 +8,12 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 import httpx
+import pytest
 
 from benchmarks.replica_watch import pss_mb
 from lamina.embedded import EmbeddedFalkorDB
 from lamina.settings.stores import EmbeddedFalkorDBSettings
+from tests.support.effort import IS_LONG
 from tests.support.scratch import new_folder
 from tests.support.service import Running, command_line, descendants, launch, parent_of, running_service, until_it_says
 
@@ -63,6 +65,7 @@ def test_what_was_stored_before_is_found_by_its_words_while_the_model_is_loaded(
     assert [line for line in processes.values() if " ".join(line.split()[:3]).endswith(left_out)] == []
 
 
+@pytest.mark.skipif(not IS_LONG, reason="Ray asks half a minute for a raylet that has ended: make test-long")
 def test_a_start_whose_first_raylet_ends_before_it_has_registered_goes_on_with_another() -> None:
     with new_folder() as folder:
         started = launch(folder, LAMINA_EMBEDDING__KIND="hashing", LAMINA_GRAPH__KIND="off")
