@@ -1,5 +1,6 @@
 """Searches that read the rows of Postgres in place of an index: every note scored, and the vectors of passages."""
 
+import asyncio
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -123,3 +124,41 @@ async def test_the_passages_that_are_compared_are_those_of_postgres(database: st
         assert set(figures) == {"cosine"}
         assert set(after) == {"bm25", "cosine"}
         assert after["cosine"] == pytest.approx(figures["cosine"], abs=1e-4)
+
+
+class FailingWords:
+    """Stands in for an index that fails once Postgres was asked for the vectors."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+
+    async def by_both(self, _: object) -> object:
+        while not waiting(self._url):  # noqa: ASYNC110 - the server tells nobody
+            await asyncio.sleep(0.05)
+        raise OSError("disk on fire")
+
+
+def waiting(url: str) -> int:
+    text = "SELECT count(*) FROM pg_locks WHERE relation = 'passage_chunks'::regclass AND NOT granted"
+    with psycopg.connect(url) as connection:
+        row = connection.execute(text).fetchone()
+        return 0 if row is None else int(row[0])
+
+
+async def test_postgres_is_not_asked_any_longer_when_the_index_failed(
+    database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deadlines = {"source_deadline_s": 30, "tier_deadline_s": 40}
+    settings = settings_for(database, tmp_path, search={**IN_POSTGRES["search"], **deadlines})
+    async with running(settings, database, HashingModel(), follow=False) as app:
+        await app.client().post("/v1/documents", json={"content": "The ferry leaves at noon.", "key": "ferry"})
+        (hybrid,) = app.tiers["documents"].searcher.searchers
+        monkeypatch.setattr(hybrid._index, "_words", FailingWords(database))
+        with psycopg.connect(database) as connection:
+            connection.execute("LOCK TABLE passage_chunks")
+
+            answer = await app.client().post("/v1/search", json={"query": QUESTION, "tiers": ["documents"]})
+
+            assert answer.status_code == 503
+            assert "disk on fire" in answer.text
+            assert waiting(database) == 0

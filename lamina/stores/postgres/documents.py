@@ -389,9 +389,19 @@ class PassageVectors:
         self._pool = pool
 
     async def by_both(self, query: Query) -> tuple[list[ChunkHit], list[ChunkHit]]:
-        """Return the best chunks by their words, with their cosines, and the nearest ones, each best first."""
-        (by_words, _), nearest = await asyncio.gather(self._words.by_both(query), self._nearest(query))
-        return by_words, nearest
+        """Return the best chunks by their words, with their cosines, and the nearest ones, each best first.
+
+        Raises:
+            Unavailable: If the index or Postgres does not answer; the other one is not asked any longer then.
+        """
+        try:
+            async with asyncio.TaskGroup() as group:
+                # With the vector: chunks that are far by meaning get their cosines from the index alone.
+                words = group.create_task(self._words.by_both(query))
+                nearest = group.create_task(self._nearest(query))
+        except ExceptionGroup as failed:
+            raise failed.exceptions[0] from failed
+        return words.result()[0], nearest.result()
 
     async def _nearest(self, query: Query) -> list[ChunkHit]:
         if query.embedding is None:
