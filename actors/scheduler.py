@@ -18,7 +18,7 @@ from lamina.aio.cancelling import cancel_all
 from lamina.core.areas import Area
 from lamina.core.metrics import JOB_ORDERS, CallOutcome
 from lamina.core.runs import BY_SCHEDULE, JobName, Order, Run
-from lamina.errors import LaminaError
+from lamina.errors import LaminaError, describe_error
 from lamina.maintenance.schedule import schedules
 from lamina.private_files import deny_others
 from lamina.settings.loading import Settings
@@ -115,7 +115,7 @@ class Scheduler:
                     await self._catch_up()
                     await self._listen(connection)
             except Exception as error:  # noqa: BLE001 - it has no other owner: if it ended, no job would run again
-                logger.warning("the queue of jobs does not answer, retrying: %r", error)
+                logger.warning("the queue of jobs does not answer, retrying: %s", describe_error(error))
                 await asyncio.sleep(LOOK_S)
 
     async def _listen(self, connection: Connection) -> None:

@@ -32,7 +32,7 @@ from lamina.api.openai.requests import ModelRequest, Said, Shape, ToolResult, re
 from lamina.core.principals import Principal, Verb
 from lamina.core.quotas import Resource, spend
 from lamina.core.tiers import TIERS
-from lamina.errors import InvalidInput, LaminaError, Overloaded, Unavailable
+from lamina.errors import InvalidInput, LaminaError, Overloaded, Unavailable, describe_error
 from lamina.settings.doors import GatewaySettings
 from lamina.settings.loading import Settings, served_tiers
 from lamina.stores.postgres.response_chains import ResponseChains
@@ -212,7 +212,7 @@ class _Gateway:
             async for _ in passing.parts():
                 pass
         except Exception as error:  # noqa: BLE001 - its client has an answer already
-            _logger.warning("a stale answer was not renewed: %r", error)
+            _logger.warning("a stale answer was not renewed: %s", describe_error(error))
             return
         answer = await asyncio.to_thread(passing.answer)
         if answer is not None:
@@ -507,7 +507,7 @@ def _tool_call(result: ToolResult) -> dict[str, Any]:
 def _unreachable(error: Exception, recall: _Recall) -> Response:
     is_late = "Timeout" in type(error).__name__
     status = HTTPStatus.GATEWAY_TIMEOUT if is_late else HTTPStatus.BAD_GATEWAY
-    _logger.warning("the endpoint at gateway.base_url does not answer: %r", error)
+    _logger.warning("the endpoint at gateway.base_url does not answer: %s", describe_error(error))
     reason = "did not answer in time" if is_late else "cannot be reached"
     refusal = _refusal(status, f"the endpoint at gateway.base_url {reason}; nothing was recorded")
     refusal.headers.update(recall.headers())

@@ -213,5 +213,10 @@ class Misconfigured(LaminaError):
 
 
 def describe_error(error: BaseException) -> str:
-    """Return an error's text: ours and those of late answers as they are, others with their type."""
-    return str(error) if isinstance(error, LaminaError | TimeoutError) else f"{type(error).__name__}: {error}"
+    """Return an error's text: ours and those of late answers as they are, others' first lines with their type.
+
+    Postgres quotes the values of a row in the lines behind the first.
+    """
+    if isinstance(error, LaminaError | TimeoutError):
+        return str(error)
+    return f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"

@@ -13,6 +13,7 @@ from prometheus_client.registry import Collector
 
 from lamina.aio.deadline import time_limit
 from lamina.aio.single_flight import SingleFlight
+from lamina.errors import describe_error
 
 logger = logging.getLogger(__name__)
 DEADLINE_S = 2.0
@@ -64,7 +65,7 @@ class Part:
                 self._latest = await self._read()
         except Exception as error:  # noqa: BLE001 - the other parts answer without it
             if not self._is_down:  # Once an outage, not once a scrape.
-                logger.warning("metrics: %s does not answer: %r", self.name, error)
+                logger.warning("metrics: %s does not answer: %s", self.name, describe_error(error))
             self._latest = None
         self._is_down = self._latest is None
         self._read_at = time.monotonic()

@@ -7,6 +7,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from typing import Generic, TypeVar
 
+from lamina.errors import describe_error
+
 logger = logging.getLogger(__name__)
 
 Item = TypeVar("Item")
@@ -136,6 +138,6 @@ class WriteBehind(Generic[Item]):
             async with asyncio.timeout(self._deadline_s):
                 await self._write(batch)
         except Exception as error:  # noqa: BLE001 - the batch is given up
-            logger.warning("%s: %d items are not written: %r", self._part, len(batch), error)
+            logger.warning("%s: %d items are not written: %s", self._part, len(batch), describe_error(error))
             if self._on_error is not None:
                 self._on_error(error)

@@ -452,7 +452,7 @@ async def test_a_batch_that_fails_is_reported_and_dropped_and_the_next_one_is_wr
 
         assert table.batches == ["c"]
         assert [str(error) for error in errors] == ["gone"]
-        assert "table: 2 items are not written: OSError('gone')" in caplog.text
+        assert "table: 2 items are not written: OSError: gone" in caplog.text
 
 
 @in_virtual_time

@@ -419,6 +419,7 @@ async def test_if_all_tiers_hang_none_is_held_to_be_the_one_that_does() -> None:
     [
         (Unavailable("postgres", "gone", 2), "postgres is not available: gone; retry in 2 s"),
         (KeyError("x"), "KeyError: 'x'"),
+        (ValueError("a row is refused\nDETAIL: Failing row contains (secret)."), "ValueError: a row is refused"),
     ],
 )
 def test_an_error_is_described_as_it_is_or_with_its_type(error: Exception, text: str) -> None:
