@@ -20,7 +20,7 @@ class Table:
     async def find(self, scope: Scope, chain: str, now: datetime) -> str | None:
         return self.sessions.get(chain)
 
-    async def put(self, scope: Scope, chains: Sequence[str], now: datetime) -> None:
+    async def put(self, scope: Scope, chains: Sequence[str], now: datetime, made: str | None) -> None:
         self.sessions |= dict.fromkeys(chains, str(scope.session))
 
 
@@ -31,7 +31,7 @@ async def test_a_router_follows_the_renaming_of_a_session_whose_turn_is_recorded
     chains.note(principal, {}, "s", ["resp_1"])
     before = await chains.find(principal, {}, "resp_1")
 
-    await chains.put(principal, {}, "s", ["resp_1"])
+    await chains.put(principal, {}, "s", ["resp_1"], made="resp_1")
     table.sessions["resp_1"] = "renamed"
 
     assert (before, await chains.find(principal, {}, "resp_1")) == ("s", "renamed")
