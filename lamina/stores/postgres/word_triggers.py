@@ -21,5 +21,7 @@ def switch_word_trigger(url: str, *, is_on: bool) -> None:
     with connect_directly(url) as connection:
         row = connection.execute(QUERIES["read_trigger"]).fetchone()
         if row is not None and row["is_enabled"] != is_on:
-            names = ["enable_trigger"] if is_on else ["disable_trigger", "mark_words"]
-            alter_table(connection, "note_chunks", *(QUERIES[name] for name in names))
+            switching = [QUERIES["enable_trigger"]]
+            if not is_on:
+                switching = [QUERIES["disable_trigger"], QUERIES["mark_words_of_trigger"]]
+            alter_table(connection, "note_chunks", *switching)
