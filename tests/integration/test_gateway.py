@@ -771,15 +771,18 @@ async def test_what_is_learnt_ends_a_kept_answer(gateway: Gateway) -> None:
 async def test_a_stale_answer_comes_at_once_and_is_renewed_behind_it(gateway: Gateway) -> None:
     client = gateway.client(session="s", cache="on")
     await cached(gateway, client, user(BERTHS))
-    async with connect(gateway.app.pool) as connection:
-        ended = "UPDATE responses SET expires_at = now() - interval '1 second' WHERE tenant = %(tenant)s"
-        await connection.execute(ended, {"tenant": gateway.app.tenant})
-
-    assert await ask(client, user(BERTHS)) == ("stale", "Seven.")
+    first = ("hit", "Seven.")
     async with asyncio.timeout(PATIENCE_S):
-        while (again := await ask(client, user(BERTHS)))[0] == "stale":  # noqa: ASYNC110 - it is renewed after it was sent
+        while first == ("hit", "Seven."):  # Of several that missed, one may be kept only now.
+            async with connect(gateway.app.pool) as connection:
+                ended = "UPDATE responses SET expires_at = now() - interval '1 second' WHERE tenant = %(tenant)s"
+                await connection.execute(ended, {"tenant": gateway.app.tenant})
+            first = await ask(client, user(BERTHS))
+
+    assert first == ("stale", "Seven.")
+    async with asyncio.timeout(PATIENCE_S):
+        while await ask(client, user(BERTHS)) != ("hit", "Eight."):  # noqa: ASYNC110 - it is renewed after it was sent
             await asyncio.sleep(0.05)
-    assert again == ("hit", "Eight.")
 
 
 async def test_an_unknown_wish_for_the_cache_is_told(gateway: Gateway) -> None:
