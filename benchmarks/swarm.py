@@ -277,7 +277,7 @@ async def count_lost(client: AsyncClient, board: str, ledger: Ledger) -> int:
 
 
 async def count_taken_twice(client: AsyncClient, ledger: Ledger) -> int:
-    """Count tasks that two agents were told to have, or whose stored owner is another agent."""
+    """Count the tasks with two owners: two claims that succeeded, or a stored owner other than the claimant."""
     owners = dict(ledger.claims)
     twice = len(ledger.claims) - len(owners)
     for task, owner in owners.items():

@@ -45,7 +45,7 @@ def pytest_collectstart() -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Hide what was collected from the collector: each look at it held a worker, its threads too, for 0.7 s."""
+    """Freeze the collected tests: a full garbage collection over them stopped a worker for 0.7 s and more."""
     gc.freeze()
     gc.enable()
 

@@ -271,7 +271,7 @@ LARGE_REQUESTS: dict[str, tuple[str, dict[str, Any]]] = {
     ),
 }
 LONGEST_STEP_S = 0.6
-"""Three times what is promised: a core that computes for others, too, counts more seconds for the same work."""
+"""Three times the promised 0.2 s: the same work takes more CPU time on a core that is shared."""
 
 
 @pytest.mark.parametrize("kind", LARGE_REQUESTS)

@@ -331,7 +331,7 @@ def test_the_start_does_not_wait_for_indexes_that_others_build(database: str, ca
 
 
 def searched(url: str, dimension: int) -> tuple[str, set[Any], set[Any]]:
-    """Return the plan of a search of messages, what it finds, and what a comparison with all of them finds."""
+    """Search messages by vector; return the plan, the hits, and the exact nearest neighbours."""
     with psycopg.connect(url, autocommit=True, row_factory=dict_row) as connection:
         register_vector(connection)
         connection.execute("ANALYZE")

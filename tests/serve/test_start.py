@@ -119,7 +119,7 @@ def ready_of(service: Running) -> dict[str, Any]:
 
 
 def until(read: Callable[[], Value], holds: Callable[[Value], object] = bool) -> Value:
-    """Return what is read once it holds."""
+    """Read a value again until it meets a condition, and return it."""
     give_up = time.monotonic() + PATIENCE_S
     while not holds(value := read()):
         assert time.monotonic() < give_up, value

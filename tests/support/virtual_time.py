@@ -33,7 +33,7 @@ class _Skipping(selectors.DefaultSelector):
 
 
 class _VirtualLoop(asyncio.SelectorEventLoop):
-    """An event loop that waits for no timer. What it runs must not wait for threads or sockets."""
+    """An event loop whose clock jumps to the next timer; for code without threads and sockets."""
 
     def __init__(self) -> None:
         self._skipping = _Skipping()

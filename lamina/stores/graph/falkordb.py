@@ -166,7 +166,7 @@ class FalkorDBGraph(CypherGraph):
             await self._client.set(MARK, mark)
 
     async def compact(self, tenant: str) -> Sequence[Remnant]:  # noqa: ARG002 - one file for all
-        """Have the server write its files anew from its memory; a server that refuses to is named.
+        """Rewrite the files of the server from its memory, and name one that refuses.
 
         Raises:
             Unavailable: If the store does not answer, or cannot write.

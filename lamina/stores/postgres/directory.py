@@ -37,7 +37,7 @@ _NAMESPACES_IN_PART = _of_places(QUERIES["list_namespaces"], _NAMESPACE_BOUND, _
 
 
 class Directory(PostgresStore):
-    """Lists what there is in a tenant."""
+    """Lists the workspaces, namespaces, sessions, users and agents of a tenant."""
 
     async def workspaces(
         self, tenant: str, page: Page, *, workspaces: Collection[str] = (), namespaces: Collection[str] = ()

@@ -47,7 +47,7 @@ def _rekey_page(connection: psycopg.Connection[Any]) -> int:
 
 
 class StaleWords(PostgresStore):
-    """Indexes such texts anew in Postgres."""
+    """Rebuilds outdated full-text vectors in Postgres."""
 
     async def renew(self) -> int:
         """Index the next texts anew, at most 100; return how many, 0 when none is left."""
