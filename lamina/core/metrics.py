@@ -34,6 +34,8 @@ class CallOutcome(StrEnum):
     OK = "ok"
     DEGRADED = "degraded"
     FAILED = "failed"
+    REFUSED = "refused"
+    """It did not go out: the part is left alone for a while, or its queue is full."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +110,7 @@ TIER_FAILURES = _counter("lamina_tier_failures", "Questions to a tier that faile
 SOURCE_SECONDS = _histogram("lamina_source_seconds", "How long a source took, in its own process.", FAST_S, "source")
 SOURCE_FAILURES = _counter("lamina_source_failures", "Questions to a source that failed or took too long.", "source")
 
-RERANKS = _counter("lamina_reranks", "Searches whose first hits a reranker was asked to order, by outcome.", "outcome")
+RERANKS = _counter("lamina_reranks", "Searches whose first hits a reranker was to order, by outcome.", "outcome")
 RERANK_SECONDS = _histogram("lamina_rerank_seconds", "How long a search waited for it, in seconds.", FAST_S)
 
 EMBEDDER_SECONDS = _histogram("lamina_embedder_batch_seconds", "How long the model took for a batch.", FAST_S)

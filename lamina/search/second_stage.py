@@ -7,7 +7,7 @@ from lamina.aio.circuit_breaker import CircuitBreaker
 from lamina.core.metrics import RERANK_SECONDS, RERANKS, UNMEASURED, CallOutcome, Meter
 from lamina.core.ports import Reranker
 from lamina.core.queries import FusedHit, Memory, RerankerState
-from lamina.errors import LaminaError, Unavailable, describe_error
+from lamina.errors import LaminaError, Overloaded, Unavailable, describe_error
 from lamina.policies.ranking.reranking import probabilities, reorder
 
 RERANKER = "reranker"
@@ -43,13 +43,17 @@ class SecondStage:
         try:
             raw = await self._breaker.call(lambda: self._scores(question, [_text(hit.memory) for hit in pool]))
             outcome = CallOutcome.OK
+        except Overloaded as error:  # It was not asked: its breaker is open, or its queue full.
+            outcome = CallOutcome.REFUSED
+            return tuple(hits), {RERANKER: describe_error(error)}
         except LaminaError as error:
             return tuple(hits), {RERANKER: describe_error(error)}
         except Exception as error:  # noqa: BLE001 - the first order is an answer; another error may quote a text
             return tuple(hits), {RERANKER: f"it failed with {type(error).__name__}"}
         finally:
             self._meter.record(RERANKS, outcome=outcome)
-            self._meter.record(RERANK_SECONDS, time.monotonic() - began)
+            if outcome is not CallOutcome.REFUSED:
+                self._meter.record(RERANK_SECONDS, time.monotonic() - began)
         scores = probabilities(raw)
         assert scores is not None  # noqa: S101 - checked where a failure counts
         return reorder(hits, raw, scores), {}
