@@ -10,23 +10,27 @@ from lamina.core.request_ids import current_request
 from lamina.settings.logs import LogsSettings
 
 LOGGERS = ("lamina", "deployments", "actors", "jobs")
+"""Whose records may be many lines long and carry fields. All others are libraries'."""
 
 
 class JsonLines(logging.Formatter):
     """Writes a record as one line of JSON.
 
-    Of an error, its type and the places in the code are written: its text may repeat what was sent.
+    Of an error, its type and the places in the code are written: its text may repeat what was sent. Of a library's
+    record, the first line is: it may end with an error, and Postgres quotes a row's values behind the first line.
     """
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the line."""
+        is_own = record.name.partition(".")[0] in LOGGERS
+        text = record.getMessage()
         line: dict[str, Any] = {
             "at": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
             "logger": record.name,
-            "message": record.getMessage(),
+            "message": text if is_own else text.partition("\n")[0],
             "request_id": current_request(),
-            **getattr(record, "fields", {}),
+            **(getattr(record, "fields", {}) if is_own else {}),
         }
         if record.exc_info and record.exc_info[0] is not None:
             line |= {"error": record.exc_info[0].__name__, "places": _places(record)}
@@ -44,12 +48,32 @@ def _places(record: logging.LogRecord) -> list[str]:
 
 
 def install(settings: LogsSettings, stream: IO[str] | None = None) -> None:
-    """Write the log of this process as the settings say; a second call changes nothing."""
+    """Write the log of this process, libraries' lines and warnings too, as the settings say; once is enough."""
     if not settings.json_lines:
         return
-    handler = logging.StreamHandler(stream or sys.stderr)
-    handler.setFormatter(JsonLines())
+    stream = stream or sys.stderr
+    logging.captureWarnings(capture=True)
+    root = logging.getLogger()
+    root.handlers = [_json_handler(stream)]
     for name in LOGGERS:
         of_package = logging.getLogger(name)
-        of_package.handlers, of_package.propagate = [handler], False
+        of_package.handlers, of_package.propagate = list(root.handlers), False
         of_package.setLevel(logging.INFO)
+    for logger in list(root.manager.loggerDict.values()):
+        if isinstance(logger, logging.Logger):
+            # Ray's write by themselves, some to files as well, and leave records out.
+            logger.handlers = [_json_handler(stream, old) if _is_console(old) else old for old in logger.handlers]
+
+
+def _is_console(handler: logging.Handler) -> bool:
+    return isinstance(handler, logging.StreamHandler) and not isinstance(handler, logging.FileHandler)
+
+
+def _json_handler(stream: IO[str], old: logging.Handler | None = None) -> logging.Handler:
+    """Return a handler for the same records as another one, or for all."""
+    handler = logging.StreamHandler(stream)
+    handler.setFormatter(JsonLines())
+    if old is not None:
+        handler.setLevel(old.level)
+        handler.filters = list(old.filters)
+    return handler

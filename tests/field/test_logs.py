@@ -3,13 +3,17 @@
 import io
 import json
 import logging
+import subprocess
+import sys
 from collections.abc import Iterator
+from contextlib import closing
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 import httpx
+import psycopg
 import pytest
 
 import deployments.app
@@ -39,15 +43,15 @@ MARK = "heliotrope"
 @pytest.fixture
 def log() -> Iterator[io.StringIO]:
     """The log of this process as JSON lines; as it was, afterwards."""
-    before = {name: (logging.getLogger(name).handlers, logging.getLogger(name).propagate) for name in LOGGERS}
-    levels = {name: logging.getLogger(name).level for name in LOGGERS}
+    found = [logging.getLogger(), *map(logging.getLogger, [*logging.root.manager.loggerDict, *LOGGERS])]
+    before = [(logger, logger.handlers, logger.propagate, logger.level) for logger in found]
     stream = io.StringIO()
     install(LogsSettings(json_lines=True), stream)
     yield stream
-    for name, (handlers, propagates) in before.items():
-        logger = logging.getLogger(name)
+    logging.captureWarnings(capture=False)
+    for logger, handlers, propagates, level in before:
         logger.handlers, logger.propagate = handlers, propagates
-        logger.setLevel(levels[name])
+        logger.setLevel(level)
 
 
 def lines(stream: io.StringIO) -> list[dict[str, Any]]:
@@ -164,6 +168,53 @@ def test_deployments_actors_and_jobs_write_the_same_lines(log: io.StringIO, pack
 
     [line] = lines(log)
     assert (line["logger"], line["level"], line["message"]) == (f"{package}.anything", "warning", "it is late")
+
+
+@pytest.fixture
+def noisy() -> Iterator[logging.Logger]:
+    """A library's logger that writes to the console by itself, as Ray's do, and leaves some records out."""
+    logger, handler = logging.getLogger(f"noisy{uuid4().hex}"), logging.StreamHandler(io.StringIO())
+    handler.addFilter(lambda record: "left out" not in record.getMessage())
+    logger.handlers, logger.propagate = [handler], False
+    yield logger
+    logger.handlers = []
+
+
+def test_libraries_write_the_same_lines_and_never_what_stands_behind_the_first_one_of_an_error(
+    noisy: logging.Logger, log: io.StringIO
+) -> None:
+    error = psycopg.errors.UniqueViolation(f"duplicate key\nDETAIL:  Key (content)=({MARK}) already exists.")
+
+    logging.getLogger("psycopg.pool").warning("error connecting in %r: %s", "pool-1", error)
+    logging.getLogger("apscheduler.scheduler").warning("it is late", extra={"fields": [MARK]})
+    noisy.warning("it wrote by itself")
+    noisy.warning("it is left out")
+
+    assert [(line["logger"], line["message"]) for line in lines(log)] == [
+        ("psycopg.pool", "error connecting in 'pool-1': duplicate key"),
+        ("apscheduler.scheduler", "it is late"),
+        (noisy.name, "it wrote by itself"),
+    ]
+    assert MARK not in log.getvalue()
+
+
+def test_a_warning_of_python_is_such_a_line() -> None:
+    begin = "from actors.logs import install; from lamina.settings.logs import LogsSettings"
+    warn = "install(LogsSettings(json_lines=True)); warnings.warn('it will go')"
+
+    command = [sys.executable, "-W", "always", "-c", f"import warnings; {begin}; {warn}"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+
+    [line] = [json.loads(line) for line in done.stderr.splitlines()]
+    assert (line["logger"], line["message"]) == ("py.warnings", "<string>:1: UserWarning: it will go")
+
+
+def test_files_of_libraries_stay_as_they_are(noisy: logging.Logger, tmp_path: Path, log: io.StringIO) -> None:
+    with closing(logging.FileHandler(tmp_path / "own.log")) as kept:
+        noisy.handlers = [kept]
+        install(LogsSettings(json_lines=True), log)
+
+        assert noisy.handlers == [kept]
 
 
 def test_every_process_of_the_service_writes_its_log_as_the_settings_say() -> None:
