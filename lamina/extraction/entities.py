@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import NamedTuple
 
 import regex
 
@@ -100,24 +101,14 @@ class Mention:
     is_sure: bool
 
 
-@dataclass(frozen=True, slots=True)
-class _Word:
+class _Word(NamedTuple):
     text: str
     start: int
     end: int
+    folded: str  # without a contraction's end
+    is_capital: bool  # in a sentence that has small letters
     opens: bool  # a sentence, a line or a quotation
     follows: bool  # only a blank, or the dot of an abbreviation, parts it from the word before
-    shouted: bool  # its sentence has no small letter
-
-    @property
-    def folded(self) -> str:
-        return _CONTRACTION.sub("", self.text.casefold())
-
-    @property
-    def is_capital(self) -> bool:
-        first = self.text[0]
-        brand = len(self.text) > 2 and first in "ie" and self.text[1].isupper() and self.text[2].islower()  # noqa: PLR2004
-        return (first.isupper() or first.istitle() or brand) and not self.shouted
 
     @property
     def is_function_word(self) -> bool:
@@ -179,12 +170,19 @@ def _words(text: str) -> list[_Word]:
             match.group(),
             match.start(),
             match.end(),
+            _CONTRACTION.sub("", match.group().casefold()),
+            not shouted[place] and _is_capital(match.group()),
             opens[place],
             place > 0 and not opens[place] and blank[found[place - 1].end() : match.start()] in (" ", ". ", "\u00a0"),
-            shouted[place],
         )
         for place, match in enumerate(found)
     ]
+
+
+def _is_capital(word: str) -> bool:
+    first = word[0]
+    is_brand = len(word) > 2 and first in "ie" and word[1].isupper() and word[2].islower()  # noqa: PLR2004
+    return first.isupper() or first.istitle() or is_brand
 
 
 def _begins_sentence(text: str, before: "regex.Match[str]", match: "regex.Match[str]") -> bool:

@@ -54,9 +54,16 @@ _SPEAKING = (
     r"mention|bring up|tell me|give me(?! up| away| a break)|show me|send me|recommend|suggest|remind me|ask me)"
 )
 _POINTS = regex.compile(r"\b(?:that|this|it|those|these|so|him|her|them)(?: again| any ?more)?\W*$", regex.IGNORECASE)
-_STANDING = tuple(
-    regex.compile(rf"\A{_LEAD}(?:{pattern})", regex.IGNORECASE)
-    for pattern in (
+
+
+def _any_behind(lead: str, *patterns: str) -> "regex.Pattern[str]":
+    """Return one pattern for many that begin alike: their lead, which costs most, is read once."""
+    return regex.compile(rf"\A{lead}(?:{'|'.join(patterns)})", regex.IGNORECASE)
+
+
+_STANDING = (
+    _any_behind(
+        _LEAD,
         (
             rf"{_LASTING}\b,? (?:please )?(?:i want you to |you (?:should|must) )?(?:{_LASTING} )?(?:please "
             rf")?{_SPEAKING}\b"
@@ -74,10 +81,9 @@ _STANDING = tuple(
             rf"include|including|with|the|any|all)\b ?)*{_TONE}\b"
         ),
         r"stop (?:apologi[sz]ing|calling me)\b",
-    )
-) + tuple(
-    regex.compile(rf"\A(?:{pattern})", regex.IGNORECASE)
-    for pattern in (
+    ),
+    _any_behind(
+        "",
         (
             rf"(?=.*\b(?:immer|stets|ab (?:jetzt|sofort|heute)|von (?:nun|jetzt) an|künftig|in zukunft|nur "
             rf"noch)\b)\W*(?:bitte |ab \w+,? |von \w+ an,? |künftig,? |in zukunft,? )*(?:antworte|schreib|sprich|"
@@ -95,12 +101,10 @@ _STANDING = tuple(
         ),
         rf"\W*(?:请)?(?:你)?(?:以后|今后|从现在(?:开始|起)|从今以后|总是|一直|每次).{{0,12}}(?:用|说|讲){_LANGUAGE}",
         rf"\W*(?:これから|今後|いつも|常に|毎回).{{0,12}}{_LANGUAGE}で.{{0,6}}(?:答え|返|書い|話し|回答)",
-    )
-)
-# More of how instructions are given, in other languages.
-_STANDING += tuple(
-    regex.compile(rf"\A\W*(?:{pattern})", regex.IGNORECASE)
-    for pattern in (
+    ),
+    # More of how instructions are given, in other languages.
+    _any_behind(
+        r"\W*",
         r"(?:bitte )?(?:benutze?|verwende|nutze)(?: bitte)? (?:nie(?:mals)?|keine)(?: mehr)? (?:emojis?|smileys|ausrufezeichen|aufzählungen)\b",
         r"(?:bitte )?halte? (?:deine|die) antworten (?:immer |bitte )?(?:kurz|knapp|kürzer)\b",
         r"(?:bitte )?antworte(?: mir)? (?:immer|stets|ab jetzt|künftig) (?:kurz|knapp|ausführlich|förmlich)\b",
@@ -117,7 +121,7 @@ _STANDING += tuple(
         r"(?:请)?(?:以后)?(?:你的)?(?:回答|回复|答案)(?:请)?(?:都|总是|始终)?(?:要|保持)?(?:简短|简洁)",
         r"(?:今後|これから|もう)?(?:は)?絵文字(?:は|を)使わないで",
         r"(?:回答|返事|返答)は(?:いつも|常に|必ず)?短く",
-    )
+    ),
 )
 # What says that an instruction holds no longer. The sentence must also speak to the one who answers, or of answers.
 _FAREWELL = rf"(?:(?:call|calling|address|greet) me|cite|(?:answer|reply|respond|write|speak|talk)\w*(?: to me)? in {_LANGUAGE})"
@@ -266,11 +270,15 @@ def _ends_all(text: str) -> bool:
 
 def _ends_instruction(clause: str) -> bool:
     """Report whether a clause says that an instruction holds no longer: which one, the profile decides by likeness."""
-    is_released = _RELEASED.search(clause) or (_ONCE_MORE.search(clause) and _PERMITTED.search(clause))
+    # First what costs least and tells most: nearly all clauses speak of something else.
     return (
-        is_released is not None
-        and not _is_standing(clause)
+        _OF_SPEAKER.match(clause) is None
         and _TO_WHO_ANSWERS.search(clause) is not None
-        and _OF_SPEAKER.match(clause) is None
         and _LIMITED.search(clause) is None
+        and _is_released(clause)
+        and not _is_standing(clause)
     )
+
+
+def _is_released(clause: str) -> bool:
+    return bool(_RELEASED.search(clause) or (_ONCE_MORE.search(clause) and _PERMITTED.search(clause)))

@@ -202,6 +202,7 @@ _WORDINGS = (
     ),
     _wording("सौंप", r"को [^।.!?\n]{0,30}?(?:सौंप दिया|सौंप दी|सौंपा|सौंपी)"),
 )
+_WORDINGS_OF_ASCII = tuple(wording for wording in _WORDINGS if any(part.isascii() for part in wording.parts))
 _SUPPOSED = regex.compile(
     r"(?:\b(?:if|unless|whether|wenn|falls|ob|si|se|als|jeśli|gdyby|если|якщо|eğer|wish|hope|want(?:ed)? to|إذا)\b"
     r"|अगर|如果|要是|もし)",
@@ -219,7 +220,8 @@ def is_interaction(sentence: Statement) -> bool:
     if sentence.text.rstrip().endswith(("?", "？", "؟")):
         return False
     text = sentence.masked.casefold()
-    patterns = [wording.pattern for wording in _WORDINGS if any(part in text for part in wording.parts)]
+    wordings = _WORDINGS_OF_ASCII if text.isascii() else _WORDINGS
+    patterns = [wording.pattern for wording in wordings if any(part in text for part in wording.parts)]
     return any(_is_done(sentence.masked, span, pattern) for pattern in patterns for span in sentence.told)
 
 

@@ -7,6 +7,7 @@ another clause, asks or supposes begins otherwise, so it is none. English statem
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 import regex
 
@@ -379,13 +380,14 @@ def profile_facts(sentence: Statement) -> Iterator[Fact]:
             yield Fact(stated, {} if item.begins else {field: [item.value]}, is_noted=False)
 
 
-def own_statements(sentence: Statement) -> Iterator[OwnStatement]:
-    """Yield what a sentence states of its speaker."""
+# The rules of profiles and those of edges read the same sentences, one after the other.
+@lru_cache(maxsize=256)
+def own_statements(sentence: Statement) -> tuple[OwnStatement, ...]:
+    """Return the relations that a sentence states of its speaker."""
     if _ASKS.search(sentence.text):
-        return
-    for start, end in sentence.own:
-        if end - start <= MAX_CLAUSE_CHARS:
-            yield from _of_part(sentence.masked[:end], start, end)
+        return ()
+    parts = ((start, end) for start, end in sentence.own if end - start <= MAX_CLAUSE_CHARS)
+    return tuple(item for start, end in parts for item in _of_part(sentence.masked[:end], start, end))
 
 
 def _of_part(text: str, start: int, end: int) -> Iterator[OwnStatement]:
