@@ -38,7 +38,6 @@ from lamina.errors import (
     Unauthenticated,
     Unavailable,
 )
-from lamina.ingest.bulk_notes import BulkNotes
 from lamina.ingest.feedback import FeedbackRecorder
 from lamina.ingest.graph import GraphRecorder
 from lamina.ingest.hits import HitCounter
@@ -49,8 +48,9 @@ from lamina.maintenance.compaction import compaction_policy
 from lamina.maintenance.erasures import Erasures
 from lamina.maintenance.live_sessions import Sessions
 from lamina.maintenance.operations import Operations
-from lamina.maintenance.scope_deletion import ScopeDeletion
+from lamina.maintenance.scope_deletion import Delete, ScopeDeletion
 from lamina.maintenance.scope_renaming import ScopeRenaming
+from lamina.maintenance.selected_deletion import DeleteIf, SelectedDeletion
 from lamina.projections.audit import Drift
 from lamina.search.context import ContextAnswer, ContextRequest
 from lamina.search.graph_explorer import Explorer, Traversal, TraversalRequest
@@ -70,7 +70,7 @@ from lamina.wiring.archives import build_archived_notes
 from lamina.wiring.caches import CacheParts, build_caches
 from lamina.wiring.erasures import ErasureParts, build_erasures, build_seal
 from lamina.wiring.events import EventParts, build_event_parts
-from lamina.wiring.operations import build_bulk_notes, build_operations
+from lamina.wiring.operations import Workers, build_bulk_documents, build_bulk_notes, build_operations
 from lamina.wiring.services import (
     DocumentParts,
     FileParts,
@@ -201,6 +201,7 @@ class Services:
         audits: Compare a tenant's part of each projection with Postgres.
         metrics: The text of `/metrics`.
         reranker_state: Returns the state of the reranker; ``None`` where there is none.
+        workers: Work on the operations over many memories.
         meter: Records the work of this replica.
     """
 
@@ -233,12 +234,10 @@ class Services:
     quotas: QuotaDesk
     events: EventParts
     restorer: Restorer
-    bulk: BulkNotes
     feedback: FeedbackRecorder
     usage: UsageMeter
     usage_days: UsageTable
-    scope_deletion: ScopeDeletion
-    scope_renaming: ScopeRenaming
+    workers: Workers
     operations: Operations
     meter: Meter = UNMEASURED
 
@@ -315,12 +314,11 @@ def build_services(
     documents = build_document_parts(settings, pool, embedder, generation)
     files = build_file_parts(settings, pool, documents.recorder)
     hints = None if parts.links is None else explorer
-    bulk = build_bulk_notes(settings, pool, embedder, generation)
     context = build_context_search(settings, search, reads.profiles, hints, files.reads, FeedbackTable(pool))
     recorder = build_recorder(settings, pool, embedder, caches.embedder, generation)
     procedures = build_procedure_parts(settings, pool, embedder, caches.embedder, generation)
     restorer = build_restorer(settings, pool, embedder, generation)
-    deletes = {
+    deletes: dict[TrashKind, Delete] = {
         TrashKind.NOTE: recorder.delete_note,
         TrashKind.MESSAGE: recorder.delete_message,
         TrashKind.DOCUMENT: documents.recorder.delete,
@@ -329,7 +327,17 @@ def build_services(
     scope_deletion = ScopeDeletion(
         pool, deletes, restorer, seal=build_seal(settings), trash=trash_policy(settings), clock=utc_now
     )
-    scope_renaming = ScopeRenaming(pool, clock=utc_now)
+    selected: dict[TrashKind, DeleteIf] = {
+        TrashKind.MESSAGE: recorder.delete_message,
+        TrashKind.DOCUMENT: documents.recorder.delete,
+    }
+    workers = Workers(
+        notes=build_bulk_notes(settings, pool, embedder, generation),
+        documents=build_bulk_documents(settings, pool, embedder, generation),
+        deletion=SelectedDeletion(pool, selected, clock=utc_now),
+        scopes=scope_deletion,
+        renaming=ScopeRenaming(pool, clock=utc_now),
+    )
     return Services(
         settings=settings,
         search=CachedSearch(search, render_search, caches.answers),
@@ -363,13 +371,11 @@ def build_services(
         quotas=QuotaDesk(Quotas(pool), settings.quotas),
         events=build_event_parts(settings, pool),
         restorer=restorer,
-        bulk=bulk,
         feedback=FeedbackRecorder(pool, clock=utc_now),
         usage=UsageMeter(UsageTable(pool), clock=utc_now),
         usage_days=UsageTable(pool),
-        scope_deletion=scope_deletion,
-        scope_renaming=scope_renaming,
-        operations=build_operations(pool, bulk, scope_deletion, scope_renaming),
+        workers=workers,
+        operations=build_operations(pool, workers),
         meter=meter,
     )
 

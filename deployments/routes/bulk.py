@@ -1,9 +1,12 @@
-"""Many notes at once: delete, tag, change and move those that match a filter."""
+"""Many memories of a kind at once: notes, messages and documents that match a filter."""
 
+from collections.abc import Coroutine, Iterable
+from contextlib import suppress
 from http import HTTPStatus
-from typing import Any
+from typing import Any, TypeVar
 
 from fastapi import APIRouter, Response
+from pydantic import BaseModel
 
 from deployments.access import NAMESPACE, OWN_MEMORIES, WORKSPACE, Access
 from deployments.guard import allow
@@ -11,19 +14,40 @@ from deployments.json_bodies import JsonRoute
 from deployments.routes.dependencies import WriteKey, WriteKeyDep
 from deployments.routes.operations import tell_progress
 from deployments.services import PrincipalDep, Services, ServicesDep
-from lamina.api.bulk import SAMPLE, BulkChangeIn, BulkDeleteIn, BulkIn, BulkOut
+from lamina.api.bulk import (
+    SAMPLE,
+    BulkChangeIn,
+    BulkDeleteIn,
+    BulkDocumentsOut,
+    BulkIn,
+    BulkMessagesOut,
+    BulkOut,
+    DocumentsChangeIn,
+    DocumentsDeleteIn,
+    DocumentsSelectionIn,
+    MessagesDeleteIn,
+    SelectionIn,
+)
+from lamina.api.documents import DocumentOut
 from lamina.api.notes import NoteOut
 from lamina.api.operations import OperationOut
 from lamina.api.scope import SCOPE_FIELDS
+from lamina.api.sessions import SessionMessageOut
 from lamina.core.operations import OperationKind
 from lamina.core.principals import Principal, Verb
+from lamina.core.trash import TrashKind
+from lamina.errors import NotFound
 from lamina.stores.postgres.connection import scope_parameters
 
-router = APIRouter(prefix="/v1/notes/bulk", tags=["write"], route_class=JsonRoute)
-_GOES_ON: dict[int | str, dict[str, Any]] = {HTTPStatus.ACCEPTED: {"model": BulkOut, "description": "It goes on."}}
+router = APIRouter(prefix="/v1", tags=["write"], route_class=JsonRoute)
+Found = TypeVar("Found")
 
 
-@router.post("", responses=_GOES_ON)
+def _goes_on(model: type[BaseModel]) -> dict[int | str, dict[str, Any]]:
+    return {HTTPStatus.ACCEPTED: {"model": model, "description": "It goes on."}}
+
+
+@router.post("/notes/bulk", responses=_goes_on(BulkOut))
 @allow(Access(Verb.WRITE, OWN_MEMORIES, beside={"to_workspace": WORKSPACE, "to_namespace": NAMESPACE}))
 async def change_notes(
     body: BulkChangeIn, services: ServicesDep, principal: PrincipalDep, response: Response, write_key: WriteKeyDep
@@ -35,12 +59,12 @@ async def change_notes(
     `existing`.
     """
     body = body.with_target()
-    services.bulk.check(body)
+    services.workers.notes.check(body)
     kind = OperationKind.MOVE_NOTES if body.is_move else OperationKind.CHANGE_NOTES
-    return await _order(kind, body, services, principal, response, write_key)
+    return await _order_notes(kind, body, services, principal, response, write_key)
 
 
-@router.post("/delete", responses=_GOES_ON)
+@router.post("/notes/bulk/delete", responses=_goes_on(BulkOut))
 @allow(Access(Verb.DELETE, OWN_MEMORIES))
 async def delete_notes(
     body: BulkDeleteIn, services: ServicesDep, principal: PrincipalDep, response: Response, write_key: WriteKeyDep
@@ -49,18 +73,107 @@ async def delete_notes(
 
     200: it is complete; 202: it goes on, and `Location` names where to ask.
     """
-    return await _order(OperationKind.DELETE_NOTES, body, services, principal, response, write_key)
+    return await _order_notes(OperationKind.DELETE_NOTES, body, services, principal, response, write_key)
 
 
-async def _order(
+@router.post("/messages/bulk/delete", responses=_goes_on(BulkMessagesOut))
+@allow(Access(Verb.DELETE, OWN_MEMORIES))
+async def delete_messages(
+    body: MessagesDeleteIn, services: ServicesDep, principal: PrincipalDep, response: Response, write_key: WriteKeyDep
+) -> BulkMessagesOut:
+    """Delete all messages that match, in batches; each can be brought back from the trash, as one deleted alone.
+
+    Summaries of sessions match like any other message, and are not kept in the trash. Notes and facts that were drawn
+    from a message stay. 200: it is complete; 202: it goes on, and `Location` names where to ask.
+    """
+    scope, filters = body.scope(principal.tenant), body.selection()
+    limit, deletion = SAMPLE if body.dry_run else 0, services.workers.deletion
+    matched, ids = await deletion.preview(TrashKind.MESSAGE, scope, filters, sample=limit)
+    if body.dry_run:
+        found = await _present(services.reads.messages.get(principal.tenant, id_) for id_ in ids)
+        sample = [SessionMessageOut.from_attributes(one, one.message) for one in found]
+        return BulkMessagesOut(matched=matched, sample=sample)
+    operation = await _order(OperationKind.DELETE_MESSAGES, body, services, principal, response, write_key)
+    return BulkMessagesOut(matched=matched, sample=[], operation=operation)
+
+
+@router.post("/documents/bulk", responses=_goes_on(BulkDocumentsOut))
+@allow(Access(Verb.WRITE, OWN_MEMORIES, beside={"to_workspace": WORKSPACE, "to_namespace": NAMESPACE}))
+async def change_documents(
+    body: DocumentsChangeIn, services: ServicesDep, principal: PrincipalDep, response: Response, write_key: WriteKeyDep
+) -> BulkDocumentsOut:
+    """Tag or move all documents that match, in batches; files of the workspace stay as they are, and count as `files`.
+
+    200: it is complete; 202: it goes on, and `Location` names where to ask. A document that gets other tags is a new
+    version; one that moves to a namespace in which its user has one of the same key stays, and counts as `existing`.
+    """
+    body = body.with_target()
+    body.check_changes(("add_tags", "remove_tags"))
+    kind = OperationKind.MOVE_DOCUMENTS if body.is_move else OperationKind.CHANGE_DOCUMENTS
+    return await _order_documents(kind, body, services, principal, response, write_key)
+
+
+@router.post("/documents/bulk/delete", responses=_goes_on(BulkDocumentsOut))
+@allow(Access(Verb.DELETE, OWN_MEMORIES))
+async def delete_documents(
+    body: DocumentsDeleteIn, services: ServicesDep, principal: PrincipalDep, response: Response, write_key: WriteKeyDep
+) -> BulkDocumentsOut:
+    """Delete all documents that match, in batches; each can be brought back from the trash, as one deleted alone.
+
+    Files of the workspace are documents, too. 200: it is complete; 202: it goes on, and `Location` names where to ask.
+    """
+    return await _order_documents(OperationKind.DELETE_DOCUMENTS, body, services, principal, response, write_key)
+
+
+async def _order_notes(
     kind: OperationKind, body: BulkIn, services: Services, principal: Principal, response: Response, write_key: WriteKey
 ) -> BulkOut:
     scope, filters = body.scope(principal.tenant), body.selection()
-    matched, sample = await services.bulk.preview(scope, filters, sample=SAMPLE if body.dry_run else 0)
+    matched, sample = await services.workers.notes.preview(scope, filters, sample=SAMPLE if body.dry_run else 0)
     if body.dry_run:
         return BulkOut(matched=matched, sample=[NoteOut.from_stored(note) for note in sample])
+    operation = await _order(kind, body, services, principal, response, write_key)
+    return BulkOut(matched=matched, sample=[], operation=operation)
+
+
+async def _order_documents(
+    kind: OperationKind,
+    body: DocumentsSelectionIn,
+    services: Services,
+    principal: Principal,
+    response: Response,
+    write_key: WriteKey,
+) -> BulkDocumentsOut:
+    tenant, limit, deletion = principal.tenant, SAMPLE if body.dry_run else 0, services.workers.deletion
+    matched, ids = await deletion.preview(TrashKind.DOCUMENT, body.scope(tenant), body.selection(), sample=limit)
+    if body.dry_run:
+        found = await _present(services.documents.reads.get(tenant, id_, with_content=False) for id_ in ids)
+        sample = [DocumentOut.from_attributes(one, occurred_at=one.event_at) for one in found]
+        return BulkDocumentsOut(matched=matched, sample=sample)
+    operation = await _order(kind, body, services, principal, response, write_key)
+    return BulkDocumentsOut(matched=matched, sample=[], operation=operation)
+
+
+async def _present(reads: Iterable[Coroutine[Any, Any, Found]]) -> list[Found]:
+    """Return what is there still of a sample."""
+    found = []
+    for read in reads:
+        with suppress(NotFound):
+            found.append(await read)
+    return found
+
+
+async def _order(
+    kind: OperationKind,
+    body: SelectionIn,
+    services: Services,
+    principal: Principal,
+    response: Response,
+    write_key: WriteKey,
+) -> OperationOut:
     request = body.model_dump(mode="json", exclude_unset=True, exclude=set(SCOPE_FIELDS))
     once = write_key.once(principal.tenant, body)
-    operation = await services.operations.order(kind, scope_parameters(scope), request, once)
+    ids = scope_parameters(body.scope(principal.tenant))
+    operation = await services.operations.order(kind, ids, request, once)
     tell_progress(operation, response)
-    return BulkOut(matched=matched, sample=[], operation=OperationOut.from_operation(operation))
+    return OperationOut.from_operation(operation)

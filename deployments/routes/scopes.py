@@ -30,6 +30,14 @@ _GOES_ON: dict[int | str, dict[str, Any]] = {
 _RENAMING: dict[int | str, dict[str, Any]] = {
     HTTPStatus.ACCEPTED: {"model": ScopeRenamingOut, "description": "It goes on."}
 }
+_DELETIONS = frozenset(
+    {
+        OperationKind.DELETE_SCOPE,
+        OperationKind.DELETE_NOTES,
+        OperationKind.DELETE_MESSAGES,
+        OperationKind.DELETE_DOCUMENTS,
+    }
+)
 _UNDOING: dict[int | str, dict[str, Any]] = {HTTPStatus.ACCEPTED: {"model": OperationOut, "description": "It goes on."}}
 
 
@@ -44,7 +52,7 @@ async def delete_scope(
     """
     ids = body.ids(principal.tenant)
     if body.dry_run:
-        return ScopeDeletionOut(counts=dict(await services.scope_deletion.count(ids)))
+        return ScopeDeletionOut(counts=dict(await services.workers.scopes.count(ids)))
     once = write_key.once(principal.tenant, body)
     operation = await services.operations.order(OperationKind.DELETE_SCOPE, ids, {}, once)
     tell_progress(operation, response)
@@ -63,7 +71,7 @@ async def rename_scope(
     """
     ids = body.ids(principal.tenant)
     if body.dry_run:
-        return ScopeRenamingOut(counts=dict(await services.scope_renaming.count(ids)))
+        return ScopeRenamingOut(counts=dict(await services.workers.renaming.count(ids)))
     operation = await _rename(services, ids, write_key.once(principal.tenant, body))
     tell_progress(operation, response)
     return ScopeRenamingOut(counts=dict(operation.counts), operation=OperationOut.from_operation(operation))
@@ -72,20 +80,22 @@ async def rename_scope(
 @router.post("/operations/{id}/undo", responses=_UNDOING)
 @allow(Access(Verb.ERASE, WHOLE_PLACE, of=OwnedKind.OPERATION))
 async def undo_operation(id: UUID, services: ServicesDep, principal: PrincipalDep, response: Response) -> OperationOut:
-    """Undo a deletion or a renaming of a scope. Needs an admin's key.
+    """Undo a deletion of many memories, or a renaming of a scope. Needs an admin's key.
 
-    What a deletion put into the trash comes back, while it lies there; what was renamed gets its old name, if that is
-    free still and no later renaming touched one of the two.
+    What a deletion, of a scope or by a filter, put into the trash comes back, while it lies there; what was renamed
+    gets its old name, if that is free still and no later renaming touched one of the two.
     """
     done = await services.operations.get(principal.tenant, id)
     if done.kind is OperationKind.RENAME_SCOPE and done.completed_at is not None:
         _refuse_old_name(done, principal)
         operation = await _rename(services, reversed_ids(renaming_ids(done)), undoes=done)
-    elif done.kind is OperationKind.DELETE_SCOPE and done.completed_at is not None:
-        request = {"operation": str(id)}
-        operation = await services.operations.order(OperationKind.RESTORE_SCOPE, scope_ids(done), request)
+    elif done.kind in _DELETIONS and done.completed_at is not None:
+        ids = {**scope_ids(done), "user_id": done.user, "agent_id": done.agent}
+        operation = await services.operations.order(OperationKind.RESTORE_SCOPE, ids, {"operation": str(id)})
     else:
-        raise Conflict(f"operation {id} is no complete deletion or renaming of a scope; only such a one is undone")
+        raise Conflict(
+            f"operation {id} is no complete deletion, nor the renaming of a scope; only such a one is undone"
+        )
     tell_progress(operation, response)
     return OperationOut.from_operation(operation)
 
@@ -108,6 +118,6 @@ async def _rename(
     scope = {name: id_ for name, id_ in ids.items() if name not in request}
 
     async def begin(connection: Connection, operation: UUID) -> None:
-        await services.scope_renaming.open(connection, ids, operation, undoes=undoes)
+        await services.workers.renaming.open(connection, ids, operation, undoes=undoes)
 
     return await services.operations.order(OperationKind.RENAME_SCOPE, scope, request, once, begin=begin)

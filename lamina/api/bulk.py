@@ -1,14 +1,18 @@
-"""Many notes at once: requests and answers."""
+"""Many memories of a kind at once: requests and answers."""
 
+from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Any, Self
 
 from pydantic import BaseModel, Field
 
+from lamina.api.documents import DocumentOut
 from lamina.api.fields import ABSENT, Flag, Fraction, Id, Moment, Tags
 from lamina.api.notes import NoteChanges, NoteOut
 from lamina.api.operations import OperationOut
 from lamina.api.scope import ScopeIn
+from lamina.api.sessions import SessionMessageOut
 from lamina.core.filters import parse
 from lamina.core.memories import Category, clean_tags
 from lamina.core.queries import AllOf, Compare, FilterField, Filters, Operator, clean_filters
@@ -17,22 +21,18 @@ from lamina.text.hygiene import clean_id
 
 SAMPLE = 10
 _CONDITIONS = ("filters", "category", "tags", "since", "until", "min_confidence")
-_CHANGES = ("add_tags", "remove_tags", "changes")
 
 
-class BulkIn(ScopeIn):
-    """Notes that match a filter; the ids of the scope are conditions, too.
+class SelectionIn(ScopeIn):
+    """Memories that match a filter; the ids of the scope are conditions, too.
 
-    With `user`, only that person's own notes match.
+    With `user`, only that person's own match.
     """
 
     filters: dict[str, Any] = Field(default_factory=dict, description="A condition as in a search.")
-    category: Category = Field(ABSENT, description="Only this category.")
-    tags: Tags = Field(default_factory=list, description="Only notes with all of these tags.")
     since: Moment = Field(ABSENT, description="Only events at or after this time.")
     until: Moment = Field(ABSENT, description="Only events before this time.")
-    min_confidence: Fraction = Field(ABSENT, description="Only notes at least this sure.")
-    everything: Flag = Field(default=False, description="Instead of a condition: all notes of the scope.")
+    everything: Flag = Field(default=False, description="Instead of a condition: all of the scope.")
     dry_run: Flag = Field(default=False, description="Count and show some, and change nothing.")
 
     def selection(self) -> Filters:
@@ -46,28 +46,44 @@ class BulkIn(ScopeIn):
             reason = (
                 "is true beside a condition; send one of the two"
                 if has_condition
-                else (
-                    "is not true, and no condition is given; send one, or everything: true for all notes of the scope"
-                )
+                else "is not true, and no condition is given; send one, or everything: true for all of the scope"
             )
             raise InvalidInput("everything", reason)
+        return clean_filters(self._filters())
+
+    def _filters(self) -> Filters:
         where = parse(self.filters, "filters") if self.filters else None
+        return Filters(since=self.since, until=self.until, min_confidence=0.0, where=where)
+
+
+class BulkIn(SelectionIn):
+    """Notes that match a filter; the ids of the scope are conditions, too.
+
+    With `user`, only that person's own notes match.
+    """
+
+    category: Category = Field(ABSENT, description="Only this category.")
+    tags: Tags = Field(default_factory=list, description="Only notes with all of these tags.")
+    min_confidence: Fraction = Field(ABSENT, description="Only notes at least this sure.")
+
+    def _filters(self) -> Filters:
+        found = super()._filters()
+        where = found.where
         if self.category is not None:
             is_category = Compare(FilterField.CATEGORY, Operator.EQ, self.category.value)
             where = is_category if where is None else AllOf((where, is_category))
-        return clean_filters(Filters(tuple(self.tags), self.since, self.until, self.min_confidence or 0.0, where))
+        return replace(found, tags=tuple(self.tags), min_confidence=self.min_confidence or 0.0, where=where)
 
 
 class BulkDeleteIn(BulkIn):
     """Notes to delete."""
 
 
-class BulkChangeIn(BulkIn):
-    """Notes to tag, to change, or to move."""
+class ChangeIn(SelectionIn):
+    """Memories to tag, or to move."""
 
     add_tags: Tags = Field(default_factory=list, description="Tags to add.")
     remove_tags: Tags = Field(default_factory=list, description="Tags to take away.")
-    changes: NoteChanges = Field(ABSENT, description="Fields to change, as of one note; the text of each is its own.")
     to_workspace: Id = Field(ABSENT, description="Workspace to move them to. Default: theirs.")
     to_namespace: Id = Field(ABSENT, description="Namespace to move them to. Default: theirs.")
 
@@ -90,18 +106,19 @@ class BulkChangeIn(BulkIn):
         }
         return self.model_copy(update=target)
 
-    def check(self, now: datetime) -> None:
-        """Check what is to be done.
+    def check_changes(self, names: Sequence[str]) -> None:
+        """Check what is to be done: a change of one of the named fields, or a move.
 
         Raises:
             InvalidInput: If nothing is, both is, or a field is not right.
         """
-        wanted = [name for name in _CHANGES if getattr(self, name)]
+        wanted = [name for name in names if getattr(self, name)]
         if self.is_move == bool(wanted):
+            others = ", ".join((*names[1:], "to_workspace"))
             reason = (
                 "is given beside a place to move to; send two requests"
                 if wanted
-                else ("is missing, and so are remove_tags, changes, to_workspace and to_namespace; say what to do")
+                else f"is missing, and so are {others} and to_namespace; say what to do"
             )
             raise InvalidInput(wanted[0] if wanted else "add_tags", reason)
         if self.is_move and (self.to_workspace, self.to_namespace) == (self.workspace, self.namespace):
@@ -110,10 +127,55 @@ class BulkChangeIn(BulkIn):
             )
         clean_tags(tuple(self.add_tags), "add_tags")
         clean_tags(tuple(self.remove_tags), "remove_tags")
+
+
+class BulkChangeIn(ChangeIn, BulkIn):
+    """Notes to tag, to change, or to move."""
+
+    changes: NoteChanges = Field(ABSENT, description="Fields to change, as of one note; the text of each is its own.")
+
+    def check(self, now: datetime) -> None:
+        """Check what is to be done.
+
+        Raises:
+            InvalidInput: If nothing is, both is, or a field is not right.
+        """
+        self.check_changes(("add_tags", "remove_tags", "changes"))
         if self.changes is not None and "tags" in self.changes.model_fields_set and (self.add_tags or self.remove_tags):
             raise InvalidInput("changes.tags", "is given beside add_tags or remove_tags; send one of them")
         if self.changes is not None:
             self.changes.changes(now)
+
+
+class MessagesDeleteIn(SelectionIn):
+    """Messages to delete, summaries of sessions among them."""
+
+
+class DocumentsSelectionIn(SelectionIn):
+    """Documents that match a filter, files of the workspace among them."""
+
+    tags: Tags = Field(default_factory=list, description="Only documents with all of these tags.")
+
+    def selection(self) -> Filters:
+        """Return the conditions.
+
+        Raises:
+            InvalidInput: For a filter that is none, without any condition, or with a session.
+        """
+        if self.session is not None:
+            raise InvalidInput("session", "is given, but documents belong to no session; leave it out")
+        return super().selection()
+
+    def _filters(self) -> Filters:
+        return replace(super()._filters(), tags=tuple(self.tags))
+
+
+class DocumentsDeleteIn(DocumentsSelectionIn):
+    """Documents to delete."""
+
+
+class DocumentsChangeIn(ChangeIn, DocumentsSelectionIn):
+    """Documents to tag, or to move."""
 
 
 class BulkOut(BaseModel):
@@ -121,4 +183,20 @@ class BulkOut(BaseModel):
 
     matched: int = Field(description="Notes that match at this moment.")
     sample: list[NoteOut] = Field(description="Some of them, by id; of a dry run alone.")
+    operation: OperationOut | None = Field(None, description="The operation; none of a dry run.")
+
+
+class BulkMessagesOut(BaseModel):
+    """Matching messages, and the operation over them."""
+
+    matched: int = Field(description="Messages that match at this moment.")
+    sample: list[SessionMessageOut] = Field(description="Some of them, by id; of a dry run alone.")
+    operation: OperationOut | None = Field(None, description="The operation; none of a dry run.")
+
+
+class BulkDocumentsOut(BaseModel):
+    """Matching documents, and the operation over them."""
+
+    matched: int = Field(description="Documents that match at this moment.")
+    sample: list[DocumentOut] = Field(description="Some of them, by id, without text; of a dry run alone.")
     operation: OperationOut | None = Field(None, description="The operation; none of a dry run.")

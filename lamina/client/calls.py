@@ -696,6 +696,27 @@ class Calls(ABC):
         """Delete all notes that match (`POST /v1/notes/bulk/delete`)."""
         return self._post("/v1/notes/bulk/delete", self._in_scope(fields), idempotency_key)
 
+    @route
+    def delete_messages(
+        self, /, *, idempotency_key: str | None = None, **fields: Any
+    ) -> "Call[models.BulkMessagesOut]":
+        """Delete all messages that match (`POST /v1/messages/bulk/delete`)."""
+        return self._post("/v1/messages/bulk/delete", self._in_scope(fields), idempotency_key)
+
+    @route
+    def change_documents(
+        self, /, *, idempotency_key: str | None = None, **fields: Any
+    ) -> "Call[models.BulkDocumentsOut]":
+        """Tag or move all documents that match (`POST /v1/documents/bulk`)."""
+        return self._post("/v1/documents/bulk", self._in_scope(fields), idempotency_key)
+
+    @route
+    def delete_documents(
+        self, /, *, idempotency_key: str | None = None, **fields: Any
+    ) -> "Call[models.BulkDocumentsOut]":
+        """Delete all documents that match (`POST /v1/documents/bulk/delete`)."""
+        return self._post("/v1/documents/bulk/delete", self._in_scope(fields), idempotency_key)
+
     @listing
     def operations(self, /, **fields: Any) -> "ListCall[models.OperationsOut, models.OperationOut]":
         """List the latest operations over many memories (`GET /v1/operations`)."""

@@ -3,7 +3,7 @@
 from lamina.api.archives import ArchivedNoteOut, ArchivedNotesOut, RestoredOut
 from lamina.api.audits import AuditOut
 from lamina.api.batches import BatchOut
-from lamina.api.bulk import BulkOut
+from lamina.api.bulk import BulkDocumentsOut, BulkMessagesOut, BulkOut
 from lamina.api.caches import CacheHealthOut, CacheStatsOut, ClearedOut, ExpiredOut
 from lamina.api.directories import (
     AgentOut,
@@ -65,6 +65,8 @@ __all__ = [
     "ArchivedNotesOut",
     "AuditOut",
     "BatchOut",
+    "BulkDocumentsOut",
+    "BulkMessagesOut",
     "BulkOut",
     "CacheHealthOut",
     "CacheStatsOut",

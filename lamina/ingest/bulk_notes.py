@@ -148,7 +148,8 @@ class BulkNotes:
         effects, now = _Effects(), self._clock()
         for user, ids in _ids_by_user(notes).items():
             for id_ in ids:
-                await discard(connection, self._trash, TrashKind.NOTE, operation.tenant, id_, now)
+                entry = (TrashKind.NOTE, operation.tenant, id_, now)
+                await discard(connection, self._trash, *entry, operation=operation.id)
             deletion = await delete_notes(connection, operation.tenant, ids, now)
             effects.entries += await unlink_deleted(connection, self._linker, deletion)
             owner = operation.scope().narrowed(user=user, agent=None, session=None)
@@ -164,7 +165,7 @@ class BulkNotes:
         effects, now = _Effects(), self._clock()
         for stored in notes:
             new = replace(stored.note, **changes)
-            new = replace(new, tags=_tagged(new.tags, body.add_tags, body.remove_tags))
+            new = replace(new, tags=tagged(new.tags, body.add_tags, body.remove_tags))
             if new == stored.note or len(new.tags) > MAX_TAGS:
                 effects.count("unchanged" if new == stored.note else "too_many_tags")
                 continue
@@ -230,7 +231,8 @@ def _ids_by_user(notes: Iterable[StoredNote]) -> Mapping[str | None, list[UUID]]
     return found
 
 
-def _tagged(tags: Sequence[str], added: Sequence[str], removed: Sequence[str]) -> tuple[str, ...]:
+def tagged(tags: Sequence[str], added: Sequence[str], removed: Sequence[str]) -> tuple[str, ...]:
+    """Return tags with some added, each once, and some taken away."""
     return tuple(tag for tag in dict.fromkeys((*tags, *added)) if tag not in removed)
 
 

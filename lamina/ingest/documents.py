@@ -1,7 +1,7 @@
 """Write documents: parse, split, embed, then one transaction."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime
@@ -24,7 +24,7 @@ from lamina.ingest.memory_linking import MemoryLinker, MemoryText, PreparedLinks
 from lamina.ingest.parsing.parse import known_media_type
 from lamina.ingest.parsing.processes import ReadDocument, ReadingLimits, ReadingOrder, reader_processes
 from lamina.ingest.write_once import write_once
-from lamina.stores.postgres.connection import Connection, Pool, in_transaction
+from lamina.stores.postgres.connection import Before, Connection, Pool, in_transaction
 from lamina.stores.postgres.documents import (
     DocumentResult,
     Documents,
@@ -94,7 +94,6 @@ class RecordedDocuments:
     epoch: int
 
 
-Before = Callable[[Connection], Awaitable[None]]
 _DOCUMENTS = TypeAdapter(RecordedDocuments)
 
 

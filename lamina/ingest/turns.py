@@ -42,7 +42,7 @@ from lamina.ingest.embedding import EmbeddingBudget, embed_in_time
 from lamina.ingest.memory_linking import LinkDraft, MemoryLinker, MemoryText, PreparedLinks
 from lamina.ingest.write_once import write_once
 from lamina.stores.postgres.agent_turns import insert_turn
-from lamina.stores.postgres.connection import Connection, Pool, in_transaction
+from lamina.stores.postgres.connection import Before, Connection, Pool, in_transaction
 from lamina.stores.postgres.epochs import bump_epoch
 from lamina.stores.postgres.events import record_event, record_events
 from lamina.stores.postgres.idempotency import Once
@@ -478,19 +478,24 @@ class Recorder:
 
         await in_transaction(self._pool, act)
 
-    async def delete_message(self, tenant: str, id_: UUID, *, operation: UUID | None = None) -> None:
+    async def delete_message(
+        self, tenant: str, id_: UUID, *, before: Before | None = None, operation: UUID | None = None
+    ) -> None:
         """Delete a message; memories drawn from it and its summaries stay.
 
         Args:
             tenant: Whose message.
             id_: Its id.
-            operation: The deletion of a scope that takes it.
+            before: Runs in the transaction before anything is deleted, and may refuse it.
+            operation: The deletion of many that takes it.
 
         Raises:
             NotFound: If the tenant has no such message.
         """
 
         async def act(connection: Connection) -> None:
+            if before is not None:
+                await before(connection)
             now = self._clock()
             await discard(connection, self._trash, TrashKind.MESSAGE, tenant, id_, now, operation=operation)
             scope = await delete_message(connection, tenant, id_)

@@ -1,11 +1,15 @@
 """Operations over many memories."""
 
+from dataclasses import dataclass
+
 from lamina.core.operations import OperationKind
 from lamina.core.ports import Embedder
+from lamina.ingest.bulk_documents import BulkDocuments
 from lamina.ingest.bulk_notes import BulkNotes
 from lamina.maintenance.operations import Operations, Worker
 from lamina.maintenance.scope_deletion import ScopeDeletion
 from lamina.maintenance.scope_renaming import ScopeRenaming
+from lamina.maintenance.selected_deletion import KINDS, SelectedDeletion
 from lamina.settings.loading import Settings
 from lamina.stores.postgres.connection import Pool
 from lamina.wiring.services import build_memory_linker, metadata_limit, trash_policy
@@ -26,10 +30,41 @@ def build_bulk_notes(settings: Settings, pool: Pool, embedder: Embedder, generat
     )
 
 
-def build_operations(pool: Pool, notes: BulkNotes, scopes: ScopeDeletion, renaming: ScopeRenaming) -> Operations:
+def build_bulk_documents(settings: Settings, pool: Pool, embedder: Embedder, generation: int) -> BulkDocuments:
+    """Build the work on many documents."""
+    return BulkDocuments(
+        pool,
+        embedder,
+        build_memory_linker(settings, embedder, generation),
+        clock=utc_now,
+        deadline_s=settings.write.embed_deadline_s,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Workers:
+    """All who work on operations, each on kinds of its own."""
+
+    notes: BulkNotes
+    documents: BulkDocuments
+    deletion: SelectedDeletion
+    scopes: ScopeDeletion
+    renaming: ScopeRenaming
+
+    def by_kind(self) -> dict[OperationKind, Worker]:
+        """Return them by the kinds that they work on."""
+        of_notes = (OperationKind.CHANGE_NOTES, OperationKind.MOVE_NOTES, OperationKind.DELETE_NOTES)
+        of_documents = (OperationKind.CHANGE_DOCUMENTS, OperationKind.MOVE_DOCUMENTS)
+        of_scopes = (OperationKind.DELETE_SCOPE, OperationKind.RESTORE_SCOPE)
+        return {
+            **dict.fromkeys(of_notes, self.notes),
+            **dict.fromkeys(of_documents, self.documents),
+            **dict.fromkeys(KINDS, self.deletion),
+            **dict.fromkeys(of_scopes, self.scopes),
+            OperationKind.RENAME_SCOPE: self.renaming,
+        }
+
+
+def build_operations(pool: Pool, workers: Workers) -> Operations:
     """Build the operations over many memories."""
-    of_notes = (OperationKind.CHANGE_NOTES, OperationKind.MOVE_NOTES, OperationKind.DELETE_NOTES)
-    of_scopes = (OperationKind.DELETE_SCOPE, OperationKind.RESTORE_SCOPE)
-    workers: dict[OperationKind, Worker] = {**dict.fromkeys(of_notes, notes), **dict.fromkeys(of_scopes, scopes)}
-    workers[OperationKind.RENAME_SCOPE] = renaming
-    return Operations(pool, workers, clock=utc_now)
+    return Operations(pool, workers.by_kind(), clock=utc_now)

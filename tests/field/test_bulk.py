@@ -287,7 +287,7 @@ async def test_an_interrupted_operation_goes_on_where_it_was(
 ) -> None:
     client, scope = application.client(), place()
     await fill(client, 2 * BATCH + 5, **scope)
-    step, steps = application.services.bulk.step, []
+    step, steps = application.services.workers.notes.step, []
 
     async def failing(operation: Any) -> None:
         steps.append(operation)
@@ -295,7 +295,7 @@ async def test_an_interrupted_operation_goes_on_where_it_was(
             raise Unavailable("postgres", "gone away")
         await step(operation)
 
-    monkeypatch.setattr(application.services.bulk, "step", failing)
+    monkeypatch.setattr(application.services.workers.notes, "step", failing)
     answer = await sent(client, "POST", "/v1/notes/bulk/delete", json={**scope, "everything": True})
     await application.services.operations.work()
 
@@ -313,14 +313,14 @@ async def test_an_operation_that_fails_again_and_again_ends_and_holds_up_no_othe
     client, doomed, well = application.client(), place(), place()
     await fill(client, 3, **doomed)
     await fill(client, BATCH + 1, **well)
-    step = application.services.bulk.step
+    step = application.services.workers.notes.step
 
     async def failing(operation: Any) -> None:
         if operation.workspace == doomed["workspace"]:
             raise psycopg.errors.UniqueViolation("Key (content)=(Mira Koskinen) already exists.")
         await step(operation)
 
-    monkeypatch.setattr(application.services.bulk, "step", failing)
+    monkeypatch.setattr(application.services.workers.notes, "step", failing)
     body = {"everything": True, "add_tags": ["seen"]}
     broken = (await sent(client, "POST", "/v1/notes/bulk", json={**doomed, **body}))["operation"]
     for _ in range(MOST_FAILURES):
@@ -337,7 +337,7 @@ async def test_an_operation_that_fails_again_and_again_ends_and_holds_up_no_othe
 
 async def test_open_operations_take_turns(application: Application, monkeypatch: pytest.MonkeyPatch) -> None:
     client, places = application.client(), [place(), place()]
-    step, turns = application.services.bulk.step, []
+    step, turns = application.services.workers.notes.step, []
 
     async def failing(_: Any) -> None:
         raise Unavailable("postgres", "gone away")
@@ -348,10 +348,10 @@ async def test_open_operations_take_turns(application: Application, monkeypatch:
 
     for scope in places:
         await fill(client, BATCH + 1, **scope)
-    monkeypatch.setattr(application.services.bulk, "step", failing)
+    monkeypatch.setattr(application.services.workers.notes, "step", failing)
     for scope in places:
         await sent(client, "POST", "/v1/notes/bulk/delete", json={**scope, "everything": True})
-    monkeypatch.setattr(application.services.bulk, "step", told)
+    monkeypatch.setattr(application.services.workers.notes, "step", told)
 
     await application.services.operations.work()
 

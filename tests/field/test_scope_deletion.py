@@ -120,9 +120,9 @@ async def test_a_scope_that_is_not_named_right_is_refused(application: Applicati
     assert (await admin.post("/v1/scopes/delete", json=body)).status_code == 422
 
 
-async def test_only_a_complete_deletion_of_a_scope_is_undone(application: Application) -> None:
+async def test_only_a_deletion_or_a_renaming_is_undone(application: Application) -> None:
     admin = application.client(application.new_key(application.tenant, KeyRole.ADMIN))
-    answer = await sent(admin, "POST", "/v1/notes/bulk/delete", json={"category": "skill"})
+    answer = await sent(admin, "POST", "/v1/notes/bulk", json={"category": "skill", "add_tags": ["seen"]})
 
     assert (await admin.post(f"/v1/operations/{answer['operation']['id']}/undo")).status_code == 409
 
@@ -188,8 +188,8 @@ async def test_a_replica_leaves_a_deletion_alone_at_which_another_one_works(
     notes = [{"content": f"Buoy {uuid4().hex}"} for _ in range(PAGE + 5)]
     await sent(admin, "POST", "/v1/notes/batch", json={"workspace": "own", "notes": notes})
     services = application.services
-    other = build_operations(application.pool, services.bulk, services.scope_deletion, services.scope_renaming)
-    step, steps, working, over = services.scope_deletion.step, list[Operation](), asyncio.Event(), asyncio.Event()
+    other = build_operations(application.pool, services.workers)
+    step, steps, working, over = services.workers.scopes.step, list[Operation](), asyncio.Event(), asyncio.Event()
 
     async def slow(operation: Operation) -> None:
         steps.append(operation)
@@ -198,7 +198,7 @@ async def test_a_replica_leaves_a_deletion_alone_at_which_another_one_works(
             await over.wait()
         await step(operation)
 
-    monkeypatch.setattr(services.scope_deletion, "step", slow)
+    monkeypatch.setattr(services.workers.scopes, "step", slow)
     deleting = asyncio.create_task(sent(admin, "POST", "/v1/scopes/delete", json={"workspace": "own"}))
     await asyncio.wait_for(working.wait(), PATIENCE_S)
     await other.work()

@@ -1,6 +1,7 @@
 """A session, a namespace, a workspace gets another name, and everything that knew it by the old one follows."""
 
 import asyncio
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 from unittest.mock import AsyncMock
@@ -337,7 +338,7 @@ async def test_an_interrupted_renaming_holds_writes_up_and_goes_on_where_it_was(
     admin = application.client(application.new_key(application.tenant, KeyRole.ADMIN))
     notes = [{"content": f"Buoy {uuid4().hex}"} for _ in range(25)]
     await sent(admin, "POST", "/v1/notes/batch", json={"workspace": "old", "notes": notes})
-    renaming = application.services.scope_renaming
+    renaming = application.services.workers.renaming
     step, steps = renaming.step, []
 
     async def failing(operation: Operation) -> None:
@@ -354,7 +355,8 @@ async def test_an_interrupted_renaming_holds_writes_up_and_goes_on_where_it_was(
     unheard = await admin.post("/v1/notes", json={"workspace": "old", "namespace": "unheard", "content": "Late"})
     assert [answer.status_code for answer in (*refused, unheard)] == [503, 503, 503]
     rival = await admin.post("/v1/scopes/rename", json={"workspace": "new", "to_workspace": "third"})
-    other = build_operations(application.pool, application.services.bulk, application.services.scope_deletion, renaming)
+    workers = replace(application.services.workers, renaming=renaming)
+    other = build_operations(application.pool, workers)
     await asyncio.gather(*(replica.work() for replica in (other, application.services.operations, other)))
     operation = await ended(admin, begun)
 
@@ -477,7 +479,7 @@ async def test_settings_profiles_and_shares_of_both_names_wait_for_the_end(
     await sent(admin, "PUT", "/v1/memory-profile", json={"workspace": "old", **profile})
     share = {"to_workspace": "reader", "segment": "notes"}
     await sent(admin, "POST", "/v1/shares", json={"workspace": "old", **share})
-    renaming = application.services.scope_renaming
+    renaming = application.services.workers.renaming
     step = renaming.step
 
     async def failing(_: Operation) -> None:
@@ -513,7 +515,7 @@ async def test_renamings_of_workspaces_that_share_with_each_other_do_not_wait_fo
         await sent(admin, "POST", "/v1/notes", json={"workspace": workspace, "content": f"A buoy of {workspace}"})
         share = {"workspace": workspace, "to_workspace": other, "segment": "notes"}
         await sent(admin, "POST", "/v1/shares", json=share)
-    renaming = application.services.scope_renaming
+    renaming = application.services.workers.renaming
     step = renaming.step
 
     async def failing(_: Operation) -> None:
@@ -545,7 +547,7 @@ async def test_a_renaming_that_was_given_up_halfway_goes_on_or_back_when_it_is_o
     admin = application.client(application.new_key(application.tenant, KeyRole.ADMIN))
     notes = [{"content": f"Buoy {uuid4().hex}"} for _ in range(25)]
     await sent(admin, "POST", "/v1/notes/batch", json={"workspace": "old", "notes": notes})
-    renaming = application.services.scope_renaming
+    renaming = application.services.workers.renaming
     step, steps = renaming.step, []
 
     async def failing(operation: Operation) -> None:
@@ -596,7 +598,7 @@ async def test_a_session_whose_new_name_was_taken_meanwhile_keeps_its_own(
     admin = application.client(application.new_key(application.tenant, KeyRole.ADMIN))
     place = {"workspace": "default", "namespace": "default"}
     await sent(admin, "POST", "/v1/turns", json={**place, "session": "s", "messages": [{"content": "Ahoy"}]})
-    renaming = application.services.scope_renaming
+    renaming = application.services.workers.renaming
     step = renaming.step
 
     async def late(operation: Operation) -> None:
@@ -751,7 +753,7 @@ async def test_no_operation_is_ordered_over_a_workspace_that_is_being_renamed(
     admin = application.client(application.new_key(application.tenant, KeyRole.ADMIN))
     for name in ("old", "apart"):
         await sent(admin, "POST", "/v1/notes", json={"workspace": name, "content": "A buoy"})
-    renaming = application.services.scope_renaming
+    renaming = application.services.workers.renaming
     step = renaming.step
 
     async def failing(operation: Operation) -> None:

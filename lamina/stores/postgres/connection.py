@@ -33,6 +33,8 @@ ADAPTERS = adapters()
 QUERIES = load_queries("connection.sql")
 
 Connection = AsyncConnection[DictRow]
+Before = Callable[[Connection], Awaitable[None]]
+"""Runs in a transaction before anything is written, and may refuse it."""
 Result = TypeVar("Result")
 Row = TypeVar("Row")
 Plans = Literal["custom", "generic"]

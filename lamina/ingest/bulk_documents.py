@@ -1,0 +1,176 @@
+"""Tag and move the documents that match a filter, a batch in a transaction."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from uuid import UUID
+
+from psycopg.rows import DictRow
+
+from lamina.api.bulk import DocumentsChangeIn
+from lamina.core.documents import Document
+from lamina.core.events import Event, EventKind
+from lamina.core.memories import MAX_TAGS, Extraction
+from lamina.core.operations import Operation, OperationKind
+from lamina.core.ports import Clock, Embedder
+from lamina.core.scope import Scope
+from lamina.core.tiers import Tier
+from lamina.core.trash import TrashKind
+from lamina.ingest.bulk_notes import KEPT_FIELDS, tagged
+from lamina.ingest.embedding import embed_in_time
+from lamina.ingest.memory_linking import MemoryLinker, MemoryText, PreparedLinks
+from lamina.stores.postgres.bulk_memories import (
+    lock_selected,
+    move_documents,
+    read_to_move,
+    select_ids,
+    tag_documents,
+)
+from lamina.stores.postgres.connection import Connection, Pool, in_transaction
+from lamina.stores.postgres.epochs import bump_epoch
+from lamina.stores.postgres.events import record_events
+from lamina.stores.postgres.operations import advance_operation, complete_operation, hold_operation
+from lamina.stores.postgres.outbox import OutboxEntry, enqueue_entries, outbox_entries
+
+BATCH = 20
+"""Documents may have hundreds of passages each."""
+
+
+@dataclass
+class _Effects:
+    """The effects of a batch, which are written at its end.
+
+    Args:
+        counts: Documents, by what became of them.
+        places: Scopes of the namespaces that changed.
+    """
+
+    counts: dict[str, int] = field(default_factory=dict)
+    entries: list[OutboxEntry] = field(default_factory=list)
+    events: list[Event] = field(default_factory=list)
+    places: set[Scope] = field(default_factory=set)
+
+    def count(self, name: str, number: int = 1) -> None:
+        """Count documents."""
+        if number:
+            self.counts[name] = self.counts.get(name, 0) + number
+
+
+class BulkDocuments:
+    """Works on operations that tag and move the documents of a scope; files of a workspace stay as they are.
+
+    Args:
+        pool: Connections to Postgres.
+        embedder: Embeds titles of moved documents that the graph of the other namespace does not have.
+        linker: Links them there.
+        clock: The time of day.
+        deadline_s: Seconds after which a batch gives up on the embedder.
+    """
+
+    def __init__(
+        self, pool: Pool, embedder: Embedder, linker: MemoryLinker, *, clock: Clock, deadline_s: float
+    ) -> None:
+        self._pool = pool
+        self._embedder = embedder
+        self._linker = linker
+        self._clock = clock
+        self._deadline_s = deadline_s
+
+    async def step(self, operation: Operation) -> None:
+        """Work on the next batch of an operation, or complete it, in one transaction.
+
+        Raises:
+            Unavailable: If the embedder or Postgres does not answer; the batch is not worked on.
+        """
+        body, scope = DocumentsChangeIn.model_validate(operation.request), operation.scope()
+        filters, kind = body.selection(), TrashKind.DOCUMENT
+        page = await select_ids(
+            self._pool, kind, scope, filters, stored_by=operation.requested_at, after=operation.cursor, limit=BATCH
+        )
+        is_move = operation.kind is OperationKind.MOVE_DOCUMENTS
+        links = await self._links(operation.tenant, page) if is_move else PreparedLinks()
+
+        async def act(connection: Connection) -> None:
+            if not await hold_operation(connection, operation):
+                return  # Another process was here.
+            if not page:
+                await complete_operation(connection, operation, KEPT_FIELDS, self._clock())
+                return
+            rows = await lock_selected(connection, kind, scope, filters, page)
+            effects = (
+                await self._move(connection, operation, rows, links)
+                if is_move
+                else await self._tag(connection, operation, body, rows)
+            )
+            await advance_operation(connection, operation.id, page[-1], effects.counts)
+            await enqueue_entries(connection, effects.entries)
+            for place in sorted(effects.places, key=lambda one: (one.workspace, one.namespace)):
+                await bump_epoch(connection, place, teaches=True)
+            await record_events(connection, effects.events)
+
+        await in_transaction(self._pool, act)
+
+    async def _tag(
+        self, connection: Connection, operation: Operation, body: DocumentsChangeIn, rows: Sequence[DictRow]
+    ) -> _Effects:
+        effects, changed, place = _Effects(), dict[UUID, tuple[str, ...]](), _place(operation)
+        for row in rows:
+            new = tagged(row["tags"], body.add_tags, body.remove_tags)
+            if row["is_file"]:
+                effects.count("files")
+            elif new == tuple(row["tags"]) or len(new) > MAX_TAGS:
+                effects.count("unchanged" if new == tuple(row["tags"]) else "too_many_tags")
+            else:
+                changed[row["id"]] = new
+        passages = await tag_documents(connection, operation.tenant, changed, self._clock())
+        effects.entries += outbox_entries("documents", passages)
+        effects.count("changed", len(changed))
+        for user, ids in _ids_by_user(rows, changed).items():
+            effects.events.append(Event.of(place.narrowed(user=user), EventKind.DOCUMENT_WRITTEN, *ids))
+            effects.places.add(place)
+        return effects
+
+    async def _move(
+        self, connection: Connection, operation: Operation, rows: Sequence[DictRow], links: PreparedLinks
+    ) -> _Effects:
+        effects, source = _Effects(), _place(operation)
+        target = source.narrowed(
+            workspace=operation.request["to_workspace"], namespace=operation.request["to_namespace"]
+        )
+        files = sum(row["is_file"] for row in rows)
+        moved = await move_documents(connection, [row["id"] for row in rows], target)
+        passages = sorted(id_ for ids in moved.values() for id_ in ids)
+        nodes = await self._linker.forget(connection, passages)
+        linked = await self._linker.write(connection, target, links, set(passages))
+        graph = sorted({*passages, *nodes, *linked})
+        effects.entries = [*outbox_entries("documents", passages), *outbox_entries("graph", graph)]
+        effects.count("moved", len(moved))
+        effects.count("files", files)
+        effects.count("existing", len(rows) - len(moved) - files)
+        for user, ids in _ids_by_user(rows, moved).items():
+            effects.events.append(Event.of(source.narrowed(user=user), EventKind.DOCUMENT_DELETED, *ids))
+            effects.events.append(Event.of(target.narrowed(user=user), EventKind.DOCUMENT_WRITTEN, *ids))
+            effects.places |= {source, target}
+        return effects
+
+    async def _links(self, tenant: str, ids: Sequence[UUID]) -> PreparedLinks:
+        rows = await read_to_move(self._pool, tenant, ids) if ids else []
+        draft = await self._linker.draft([_passage_text(row) for row in rows], Extraction())
+        names = await embed_in_time(self._embedder.embed_chunks, draft.new_names(), self._deadline_s)
+        return self._linker.complete(draft, names)
+
+
+def _place(operation: Operation) -> Scope:
+    return operation.scope().narrowed(user=None, agent=None, session=None)
+
+
+def _passage_text(row: DictRow) -> MemoryText:
+    name = Document("", row["title"], "", row["whole"], ()).name()
+    return MemoryText(row["id"], Tier.DOCUMENTS, row["content"], row["source"], row["user_id"], row["event_at"], name)
+
+
+def _ids_by_user(rows: Sequence[DictRow], among: Mapping[UUID, object]) -> Mapping[str | None, list[UUID]]:
+    found: dict[str | None, list[UUID]] = {}
+    for row in rows:
+        if row["id"] in among:
+            found.setdefault(row["user_id"], []).append(row["id"])
+    return found

@@ -1,0 +1,129 @@
+"""Messages and documents that match a filter: counted and read in pages; documents tagged and moved."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+import psycopg
+from psycopg.rows import DictRow
+from psycopg.types.json import Jsonb
+from tenacity import AsyncRetrying, retry_if_exception_type, stop_after_attempt
+
+from lamina.core.queries import Filters
+from lamina.core.scope import Scope
+from lamina.core.trash import TrashKind
+from lamina.errors import NotFound
+from lamina.stores.postgres import documents, messages
+from lamina.stores.postgres.connection import Connection, Pool, connect, scope_parameters
+from lamina.stores.postgres.filters import Columns, apply_filters
+from lamina.stores.postgres.queries import load_queries
+
+QUERIES = load_queries("bulk_memories.sql")
+TRIES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class _Statements:
+    """The statements over one kind, and the columns that filters name in them."""
+
+    count: bytes
+    page: bytes
+    lock: bytes
+    columns: Columns
+
+
+_STATEMENTS: Mapping[TrashKind, _Statements] = {
+    TrashKind.MESSAGE: _Statements(
+        QUERIES["count_selected_messages"],
+        QUERIES["select_messages"],
+        QUERIES["lock_selected_messages"],
+        messages.COLUMNS,
+    ),
+    TrashKind.DOCUMENT: _Statements(
+        QUERIES["count_selected_documents"],
+        QUERIES["select_documents"],
+        QUERIES["lock_selected_documents"],
+        documents.COLUMNS,
+    ),
+}
+
+
+async def count_selected(pool: Pool, kind: TrashKind, scope: Scope, filters: Filters) -> int:
+    """Count the messages, or the documents, of exactly the ids of a scope that match."""
+    statements = _STATEMENTS[kind]
+    text, values = apply_filters(statements.count, filters, statements.columns)
+    async with connect(pool) as connection:
+        row = await (await connection.execute(text, scope_parameters(scope) | values)).fetchone()
+    return int(row["matched"]) if row else 0
+
+
+async def select_ids(
+    pool: Pool, kind: TrashKind, scope: Scope, filters: Filters, *, stored_by: datetime, after: UUID | None, limit: int
+) -> list[UUID]:
+    """Return a page of their ids, in order, of those that were stored by a time."""
+    statements = _STATEMENTS[kind]
+    text, values = apply_filters(statements.page, filters, statements.columns)
+    page = {"stored_by": stored_by, "after": after, "limit": limit}
+    async with connect(pool) as connection:
+        cursor = await connection.execute(text, scope_parameters(scope) | values | page)
+        return [row["id"] async for row in cursor]
+
+
+async def lock_selected(
+    connection: Connection, kind: TrashKind, scope: Scope, filters: Filters, ids: Sequence[UUID]
+) -> list[DictRow]:
+    """Lock those of some that match still, until the transaction ends; return their rows, by id."""
+    statements = _STATEMENTS[kind]
+    text, values = apply_filters(statements.lock, filters, statements.columns)
+    cursor = await connection.execute(text, scope_parameters(scope) | values | {"ids": list(ids)})
+    return await cursor.fetchall()
+
+
+async def hold_selected(connection: Connection, kind: TrashKind, scope: Scope, filters: Filters, id_: UUID) -> None:
+    """Lock one that matches still, until the transaction ends.
+
+    Raises:
+        NotFound: If it does not match any more, or is gone.
+    """
+    if not await lock_selected(connection, kind, scope, filters, [id_]):
+        raise NotFound(kind, str(id_))
+
+
+async def tag_documents(
+    connection: Connection, tenant: str, tags: Mapping[UUID, Sequence[str]], now: datetime
+) -> list[UUID]:
+    """Give locked documents other tags, each as a version of its own; return their passages, which bear them, too."""
+    if not tags:
+        return []
+    rows = {"tenant": tenant, "ids": list(tags), "tags": [Jsonb(list(found)) for found in tags.values()], "now": now}
+    await connection.execute(QUERIES["tag_documents"], rows)
+    cursor = await connection.execute(QUERIES["list_passages_of_documents"], {"ids": list(tags)})
+    return [row["id"] async for row in cursor]
+
+
+async def read_to_move(pool: Pool, tenant: str, ids: Sequence[UUID]) -> list[DictRow]:
+    """Return the passages of documents that can be moved, with what the graph reads of their documents."""
+    async with connect(pool) as connection:
+        cursor = await connection.execute(QUERIES["read_documents_to_move"], {"tenant": tenant, "ids": list(ids)})
+        return await cursor.fetchall()
+
+
+async def move_documents(connection: Connection, ids: Sequence[UUID], target: Scope) -> dict[UUID, list[UUID]]:
+    """Move locked documents to a namespace; return the passages of each that moved.
+
+    Files stay, and documents whose key their user has there.
+    """
+    place = {"tenant": target.tenant, "workspace": target.workspace, "namespace": target.namespace}
+    # The same key may be written there while they move; the next try sees it.
+    is_equal = retry_if_exception_type(psycopg.errors.UniqueViolation)
+    retrying = AsyncRetrying(retry=is_equal, stop=stop_after_attempt(TRIES), reraise=True)
+    moved: dict[UUID, list[UUID]] = await retrying(_move_rows, connection, {**place, "ids": list(ids)})
+    return moved
+
+
+async def _move_rows(connection: Connection, parameters: Mapping[str, Any]) -> dict[UUID, list[UUID]]:
+    async with connection.transaction():
+        cursor = await connection.execute(QUERIES["move_documents"], parameters)
+        return {row["id"]: row["passages"] async for row in cursor}
