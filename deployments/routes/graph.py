@@ -134,5 +134,5 @@ async def delete_entity(id: UUID, services: ServicesDep, principal: PrincipalDep
 @router.delete("/edges/{id}", status_code=HTTPStatus.NO_CONTENT)
 @allow(Access(Verb.DELETE, WHOLE_PLACE, of=OwnedKind.EDGE))
 async def retract_edge(id: UUID, services: ServicesDep, principal: PrincipalDep) -> None:
-    """Retract an edge with all its evidence; stated again, it is a new edge."""
+    """Retract an edge with all its evidence."""
     await services.graph_recorder.retract_edge(principal.tenant, id)

@@ -17,7 +17,10 @@ class DiscardedOut(Output):
     id: UUID = Field(description="Id of the memory.")
     kind: TrashKind = Field(description="What it is.")
     title: str | None = Field(
-        description="How its text begins, or the title of a document; null for what an earlier release deleted."
+        description=(
+            "How its text begins, or the title of a document; null for what an earlier release deleted, and for an "
+            "entity or a fact that several users know of, each by private memories."
+        )
     )
     workspace: str = Field(description="Project.")
     namespace: str = Field(description="Subdivision of the workspace.")

@@ -15,6 +15,8 @@ class TrashKind(StrEnum):
     MESSAGE = "message"
     PROCEDURE = "procedure"
     DOCUMENT = "document"
+    ENTITY = "entity"
+    FACT = "fact"
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +25,8 @@ class Discarded:
 
     Args:
         id: Of the memory.
-        title: How its text begins, or the title of a document; ``None`` of what an earlier release deleted.
+        title: How its text begins, or the title of a document; ``None`` of what an earlier release deleted, and of an
+            entity or a fact that several users know of, each by private memories.
         rows: By table, of those that are in no table any more.
     """
 

@@ -16,6 +16,7 @@ from lamina.core.ports import Clock
 from lamina.core.scope import Scope
 from lamina.errors import InvalidInput
 from lamina.extraction.entities import merge_equal_entities
+from lamina.ingest.graph_restoring import NodeRestorer
 from lamina.ingest.memory_linking import MemoryLinker, is_own_source
 from lamina.ingest.write_once import write_once
 from lamina.stores.postgres.connection import Connection, Pool, in_transaction
@@ -25,12 +26,13 @@ from lamina.stores.postgres.events import record_event
 from lamina.stores.postgres.idempotency import Once
 from lamina.stores.postgres.links import delete_edge, delete_entity
 from lamina.stores.postgres.outbox import enqueue
+from lamina.stores.postgres.trash import TrashPolicy
 from lamina.stores.postgres.validity import replace_edges
 from lamina.text.hygiene import clean_id, clean_name
 from lamina.text.words import name_key
 
-Deletion = Callable[[Connection, str, UUID], Awaitable[tuple[Scope, list[UUID]]]]
-"""Deletes something of a tenant; returns where it was, and the nodes that changed."""
+Deletion = Callable[[Connection, str, UUID, TrashPolicy, datetime], Awaitable[tuple[Scope, list[UUID]]]]
+"""Puts something of a tenant into the trash; returns where it was, and the nodes that changed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,12 +84,18 @@ class GraphRecorder:
     Args:
         pool: Connections to Postgres.
         linker: Writes the graph's tables.
+        restorer: Brings back what is stated again.
+        trash: How long deleted entities and facts can be brought back.
         clock: The time of day.
     """
 
-    def __init__(self, pool: Pool, linker: MemoryLinker, *, clock: Clock) -> None:
+    def __init__(
+        self, pool: Pool, linker: MemoryLinker, restorer: NodeRestorer, *, trash: TrashPolicy, clock: Clock
+    ) -> None:
         self._pool = pool
         self._linker = linker
+        self._restorer = restorer
+        self._trash = trash
         self._clock = clock
 
     async def put_entities(
@@ -104,9 +112,12 @@ class GraphRecorder:
         placed = enumerate(entities)
         cleaned = await map_in_steps(lambda item: clean_entity(item[1], f"entities.{item[0]}"), placed)
         merged = await asyncio.to_thread(merge_equal_entities, cleaned)
-        prepared = await self._linker.embed_entities(merged, self._clock(), is_asserted=True)
+        now = self._clock()
+        prepared = await self._linker.embed_entities(merged, now, is_asserted=True)
+        returning = await self._restorer.find_stated(scope, (), merged, now)
 
         async def write(connection: Connection) -> RecordedNodes:
+            await self._restorer.restore_stated(connection, scope.tenant, returning)
             put = await self._linker.assert_entities(connection, scope, prepared, witness)
             results = tuple(put[entity.key] for entity in cleaned)
             epoch = await bump_epoch(connection, scope, teaches=True)
@@ -138,8 +149,10 @@ class GraphRecorder:
         ]
         names = {Entity(name).key: Entity(name) for item in cleaned for name in (item.edge.subject, item.edge.object)}
         prepared = await self._linker.embed_entities(tuple(names.values()), now)
+        returning = await self._restorer.find_stated(scope, [item.edge for item in cleaned], (), now)
 
         async def write(connection: Connection) -> RecordedNodes:
+            await self._restorer.restore_stated(connection, scope.tenant, returning)
             put = await self._linker.assert_edges(connection, scope, prepared, evidence)
             results = tuple(put[edge_key(stated.edge)] for stated in cleaned)
             epoch = await bump_epoch(connection, scope, teaches=True)
@@ -171,8 +184,10 @@ class GraphRecorder:
         evidence = Evidence(stated.edge, source, None, scope.user, begin, witness)
         ends = tuple(Entity(name) for name in (stated.edge.subject, stated.edge.object))
         prepared = await self._linker.embed_entities(ends, begin)
+        returning = await self._restorer.find_stated(scope, [stated.edge], (), now)
 
         async def write(connection: Connection) -> RecordedFact:
+            await self._restorer.restore_stated(connection, scope.tenant, returning)
             put = await self._linker.assert_edges(connection, scope, prepared, [evidence])
             result = put[edge_key(stated.edge)]
             replaced = await replace_edges(connection, scope, fact.replaces, result.id, begin) if fact.replaces else {}
@@ -201,7 +216,7 @@ class GraphRecorder:
 
     async def _delete(self, delete: Deletion, kind: EventKind, tenant: str, id_: UUID) -> None:
         async def act(connection: Connection) -> None:
-            scope, changed = await delete(connection, tenant, id_)
+            scope, changed = await delete(connection, tenant, id_, self._trash, self._clock())
             await enqueue(connection, "graph", sorted({id_, *changed}))
             await bump_epoch(connection, scope, teaches=True)
             await record_event(connection, Event.of(scope, kind, id_))

@@ -1,6 +1,7 @@
 """Bring deleted memories back: their rows, their links, and their places in every index."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 from uuid import UUID
 
@@ -12,6 +13,7 @@ from lamina.core.tiers import Tier
 from lamina.core.trash import Discarded, TrashKind
 from lamina.errors import Conflict
 from lamina.ingest.embedding import embed_in_time
+from lamina.ingest.graph_restoring import NodeRestorer
 from lamina.ingest.memory_linking import MemoryLinker, MemoryText, PreparedLinks
 from lamina.stores.postgres.connection import Connection, Pool, connect, in_transaction
 from lamina.stores.postgres.epochs import bump_epoch
@@ -43,6 +45,7 @@ class Restorer:
         pool: Connections to Postgres.
         embedder: Embeds names in them that the graph does not have any more.
         linker: Links them into the graph again.
+        nodes: Brings back entities and facts.
         policy: How long they can be brought back.
         clock: The time of day.
         deadline_s: Seconds after which a restoration gives up on the embedder.
@@ -53,6 +56,7 @@ class Restorer:
         pool: Pool,
         embedder: Embedder,
         linker: MemoryLinker,
+        nodes: NodeRestorer,
         policy: TrashPolicy,
         *,
         clock: Clock,
@@ -62,6 +66,7 @@ class Restorer:
         self._trash = Trash(pool)
         self._embedder = embedder
         self._linker = linker
+        self._nodes = nodes
         self._policy = policy
         self._clock = clock
         self._deadline_s = deadline_s
@@ -71,15 +76,17 @@ class Restorer:
         return await self._trash.page(scope, kind, page, cutoff=self._policy.cutoff(self._clock()))
 
     async def restore(self, tenant: str, id_: UUID) -> Discarded:
-        """Bring a deleted memory back, under the id that it had.
+        """Bring a deleted memory back, under the id that it had; into an equal entity or fact that is there meanwhile.
 
         Raises:
             NotFound: If it does not lie in the trash, or not any more.
-            Conflict: If its scope has the same again.
+            Conflict: If its scope has the same again, or nothing is left that an entity or a fact rests on.
             Unavailable: If the embedder or Postgres does not answer; nothing is changed.
         """
         now = self._clock()
         entry = await self._trash.get(tenant, id_, cutoff=self._policy.cutoff(now))
+        if entry.kind in (TrashKind.ENTITY, TrashKind.FACT):
+            return await self._restore_node(tenant, entry, now)
         texts = await self._texts(tenant, entry)
         links = await self._links(texts)
         scope = Scope(tenant, entry.workspace, entry.namespace, entry.user)
@@ -95,6 +102,16 @@ class Restorer:
 
         await in_transaction(self._pool, act)
         return entry
+
+    async def _restore_node(self, tenant: str, entry: Discarded, now: datetime) -> Discarded:
+        returning = await self._nodes.prepare(tenant, [entry.id], now)
+
+        async def act(connection: Connection) -> Discarded:
+            node = await self._nodes.restore(connection, tenant, returning, entry.id)
+            await bump_epoch(connection, node.scope, teaches=True)
+            return replace(entry, id=node.id)
+
+        return await in_transaction(self._pool, act)
 
     async def _revive(
         self, connection: Connection, tenant: str, entry: Discarded, ids: Sequence[UUID], now: datetime
@@ -117,6 +134,8 @@ class Restorer:
             case TrashKind.DOCUMENT:
                 await revive_rows(connection, entry.rows)
                 return outbox_entries("documents", ids)
+            case TrashKind.ENTITY | TrashKind.FACT:
+                raise AssertionError(entry.kind)  # They come back by way of the graph.
 
     async def _texts(self, tenant: str, entry: Discarded) -> list[MemoryText]:
         """Return the texts that the graph reads."""
@@ -128,7 +147,7 @@ class Restorer:
                     MemoryText(row["id"], Tier.NOTES, row["content"], row["source"], row["user_id"], row["event_at"])
                     for row in rows
                 ]
-            case TrashKind.PROCEDURE:
+            case TrashKind.PROCEDURE | TrashKind.ENTITY | TrashKind.FACT:
                 return []
             case TrashKind.MESSAGE:
                 return [_message_text(row, entry) for row in entry.rows["messages"]]

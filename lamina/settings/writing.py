@@ -113,8 +113,8 @@ class HistorySettings(Section):
     trash_days: float = Field(
         30.0,
         ge=0,
-        description="Days for which a deleted note, message, procedure or document can be brought back; 0: never. The "
-        "job caches ends them.",
+        description="Days for which a deleted note, message, procedure, document, entity or fact can be brought back; "
+        "0: never. The job caches ends them.",
     )
     empty_days: float = Field(
         30.0,

@@ -16,11 +16,12 @@ from lamina.maintenance.erasures import ErasedPlaces, Erasures
 from lamina.projections.audit import Drift
 from lamina.projections.leftovers import remove_leftovers
 from lamina.settings.loading import Settings
-from lamina.stores.postgres.connection import Pool
+from lamina.stores.postgres.connection import Connection, Pool, in_transaction
 from lamina.stores.postgres.erasure import forget_bound_user
 from lamina.stores.postgres.erasures import ErasureTable
 from lamina.stores.postgres.events import erase_user_events
 from lamina.stores.postgres.generations import Generation
+from lamina.stores.postgres.graph_trash import erase_user_graph
 from lamina.stores.postgres.operations import erase_user_operations
 from lamina.stores.postgres.outbox import Outbox
 from lamina.stores.postgres.response_chains import erase_user_chains
@@ -97,13 +98,21 @@ def build_seal(settings: Settings) -> Callable[[Mapping[str, Any]], Awaitable[tu
 def build_eraser(settings: Settings, parts: ErasureParts) -> Eraser:
     """Build the erasure of the rows of users."""
     archives, tables = build_archived_notes(settings, parts.pool), parts.caches.tables
+
+    async def trash(tenant: str, user: str) -> int:
+        async def act(connection: Connection) -> int:
+            memories = await erase_user_trash(connection, tenant, user)
+            return memories + await erase_user_graph(connection, tenant, user)
+
+        return await in_transaction(parts.pool, act)
+
     elsewhere: Mapping[str, EraseElsewhere] = {
         "responses": tables.responses.erase_user,
         "response_chains": partial(erase_user_chains, parts.pool),
         "archived": lambda tenant, user: archives.erase_user(tenant, user, utc_now()),
         "idempotency_keys": tables.answers.erase_user,
         "keys": partial(forget_bound_user, parts.pool),
-        "trash": partial(erase_user_trash, parts.pool),
+        "trash": trash,
         "operations": partial(erase_user_operations, parts.pool),
         "events": partial(erase_user_events, parts.pool),
     }

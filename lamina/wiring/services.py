@@ -26,6 +26,7 @@ from lamina.ingest.documents import DocumentPolicy, DocumentRecorder
 from lamina.ingest.embedding import EmbeddingBudget
 from lamina.ingest.files import FileLimits, FileRecorder
 from lamina.ingest.graph import GraphRecorder
+from lamina.ingest.graph_restoring import NodeRestorer
 from lamina.ingest.hits import HitCounter
 from lamina.ingest.memory_linking import MemoryLinker
 from lamina.ingest.parsing.parse import DocumentLimits
@@ -177,7 +178,9 @@ def build_memory_linker(settings: Settings, embedder: Embedder, generation: int)
 
 def build_graph_recorder(settings: Settings, pool: Pool, embedder: Embedder, generation: int) -> GraphRecorder:
     """Build the write path of stated entities and edges."""
-    return GraphRecorder(pool, build_memory_linker(settings, embedder, generation), clock=utc_now)
+    linker, trash = build_memory_linker(settings, embedder, generation), trash_policy(settings)
+    restorer = NodeRestorer(pool, linker, trash, generation=generation)
+    return GraphRecorder(pool, linker, restorer, trash=trash, clock=utc_now)
 
 
 def build_explorer(settings: Settings, pool: Pool, links: Links | None, generation: int) -> Explorer:
@@ -314,11 +317,13 @@ def build_recorder(
 
 def build_restorer(settings: Settings, pool: Pool, embedder: Embedder, generation: int) -> Restorer:
     """Build the service that brings deleted memories back."""
+    linker, trash = build_memory_linker(settings, embedder, generation), trash_policy(settings)
     return Restorer(
         pool,
         embedder,
-        build_memory_linker(settings, embedder, generation),
-        trash_policy(settings),
+        linker,
+        NodeRestorer(pool, linker, trash, generation=generation),
+        trash,
         clock=utc_now,
         deadline_s=settings.write.embed_deadline_s,
     )

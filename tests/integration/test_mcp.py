@@ -331,13 +331,12 @@ async def test_over_standard_input_a_service_that_is_away_is_an_error_with_the_r
     assert "lamina up" in text_of(result)
 
 
-def test_the_tool_that_forgets_tells_which_memories_can_be_restored() -> None:
+def test_the_tool_that_forgets_tells_that_each_kind_of_memory_can_be_restored() -> None:
     [forget] = [tool for tool in TOOLS if tool.name == "forget"]
     told = " ".join((forget.__doc__ or "").split())
 
-    restorable = told.partition(" can be restored")[0].rpartition(". ")[2].lower()
-    assert all(f"{kind}s" in restorable for kind in TrashKind), told
-    assert not any(kind in restorable for kind in ("facts", "entities"))
+    assert "All of them can be restored" in told
+    assert all(f" {kind}" in told.partition(", by its id")[0] for kind in TrashKind), told
 
 
 async def test_what_models_ask_and_store_through_it_is_counted_for_bills(unshared: Application) -> None:

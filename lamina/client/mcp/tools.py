@@ -175,8 +175,8 @@ class Update(Tool):
 class Forget(Tool):
     """Delete one memory: a note, message, document, procedure, fact or entity, by its id.
 
-    No search returns it from then on. An entity goes with its facts, a document with its passages. Notes, messages,
-    documents and procedures can be restored for a time; facts and entities cannot.
+    No search returns it from then on. An entity goes with its facts, a document with its passages. All of them can be
+    restored for a time.
     """
 
     name = "forget"

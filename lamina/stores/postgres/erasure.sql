@@ -84,7 +84,9 @@ SELECT (SELECT count(*) FROM profiles WHERE tenant = %(tenant)s AND user_id = %(
        (SELECT count(*) FROM response_chains WHERE tenant = %(tenant)s AND user_id = %(user_id)s) AS response_chains,
        (SELECT count(*) FROM idempotency_keys
         WHERE tenant = %(tenant)s AND user_hash = keyed_hash(%(tenant)s, %(user_id)s)) AS idempotency_keys,
-       (SELECT count(*) FROM trash WHERE tenant = %(tenant)s AND user_id = %(user_id)s) AS trash,
+       (SELECT count(*) FROM trash WHERE tenant = %(tenant)s AND user_id = %(user_id)s)
+       + (SELECT count(*) FROM discarded_evidence WHERE tenant = %(tenant)s AND user_id = %(user_id)s)
+       + (SELECT count(*) FROM discarded_mentions WHERE tenant = %(tenant)s AND user_id = %(user_id)s) AS trash,
        (SELECT count(*) FROM operations
         WHERE tenant = %(tenant)s
           AND (user_id = %(user_id)s OR state = 'running' AND jsonb_path_exists(

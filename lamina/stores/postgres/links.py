@@ -11,11 +11,14 @@ from lamina.core.areas import Area
 from lamina.core.links import LinkKind
 from lamina.core.scope import Scope
 from lamina.core.tiers import Tier
+from lamina.core.trash import TrashKind
 from lamina.errors import NotFound
 from lamina.stores.postgres.connection import Connection, scope_parameters
 from lamina.stores.postgres.entities import keep_entities, weigh_edges
+from lamina.stores.postgres.graph_trash import discard_node, strip_discarded
 from lamina.stores.postgres.queries import load_queries
 from lamina.stores.postgres.tiers import LINKED
+from lamina.stores.postgres.trash import TrashPolicy
 from lamina.stores.postgres.validity import find_stated, lock_subjects, settle_edges
 from lamina.stores.postgres.vector_indexes import typed_by_generation
 
@@ -161,9 +164,11 @@ async def remove_from_graph(connection: Connection, ids: Sequence[UUID]) -> set[
     Returns:
         Every other node of the graph that changed.
     """
+    await strip_discarded(connection, ids)
     cursor = await connection.execute(QUERIES["delete_evidence"], {"ids": list(ids)})
     evidence = [row async for row in cursor]
     links = await delete_links(connection, ids)
+    await strip_discarded(connection, ids)
     entities = {row["to_id"] for row in links if row["kind"] != LinkKind.SIMILAR}
     entities |= {id_ for row in evidence for id_ in (row["from_id"], row["to_id"])}
     await prune_evidence(connection, sorted(entities), sorted({row["edge_id"] for row in evidence}))
@@ -193,8 +198,10 @@ async def prune_evidence(connection: Connection, entities: Sequence[UUID], edges
     await settle_edges(connection, subjects)
 
 
-async def delete_entity(connection: Connection, tenant: str, id_: UUID) -> tuple[Scope, list[UUID]]:
-    """Delete an entity with its edges and mentions; return where it was, and the other nodes that changed.
+async def delete_entity(
+    connection: Connection, tenant: str, id_: UUID, trash: TrashPolicy, now: datetime
+) -> tuple[Scope, list[UUID]]:
+    """Put an entity with its edges and mentions into the trash; return where it was, and the other nodes that changed.
 
     Raises:
         NotFound: If the tenant has no such entity.
@@ -205,18 +212,23 @@ async def delete_entity(connection: Connection, tenant: str, id_: UUID) -> tuple
         raise NotFound("entity", str(id_))
     neighbours = sorted(set(row["neighbours"]))
     await connection.execute(QUERIES["lock_entities"], {"ids": [id_, *neighbours]})
+    await discard_node(connection, trash, TrashKind.ENTITY, tenant, id_, now)
     links = await delete_links(connection, [id_])
     await connection.execute(QUERIES["delete_entity"], {"id": id_})
     await prune_evidence(connection, neighbours, [])
     return Scope(tenant, row["workspace"], row["namespace"]), [*(link["from_id"] for link in links), *neighbours]
 
 
-async def delete_edge(connection: Connection, tenant: str, id_: UUID) -> tuple[Scope, list[UUID]]:
-    """Delete an edge with all its evidence; return where it was, and the nodes that changed.
+async def delete_edge(
+    connection: Connection, tenant: str, id_: UUID, trash: TrashPolicy, now: datetime
+) -> tuple[Scope, list[UUID]]:
+    """Put an edge with all its evidence into the trash; return where it was, and the nodes that changed.
 
     Raises:
         NotFound: If the tenant has no such edge.
     """
+    await connection.execute(QUERIES["lock_ends_of_edge"], {"id": id_, "tenant": tenant})
+    await discard_node(connection, trash, TrashKind.FACT, tenant, id_, now)
     cursor = await connection.execute(QUERIES["delete_edge_evidence"], {"id": id_, "tenant": tenant})
     row = await cursor.fetchone()
     if row is None:

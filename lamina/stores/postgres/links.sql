@@ -170,6 +170,13 @@ WHERE e.id = %(id)s AND e.tenant = %(tenant)s
 -- Its names and edges, and their evidence, are deleted with it.
 DELETE FROM entities WHERE id = %(id)s
 
+-- name: lock_ends_of_edge
+-- As lock_entities does.
+SELECT n.id FROM edges e JOIN entities n ON n.id IN (e.from_id, e.to_id)
+WHERE e.id = %(id)s AND e.tenant = %(tenant)s
+ORDER BY n.key COLLATE "C", n.id
+FOR UPDATE OF n
+
 -- name: delete_edge_evidence
 -- All of an edge; the edge is deleted as one without evidence (prune_evidence). With its user, if one alone states it.
 WITH gone AS (

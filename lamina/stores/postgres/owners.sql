@@ -54,9 +54,10 @@ FROM operations, LATERAL (SELECT kind = 'rename_scope' AND state = 'complete' AS
 WHERE tenant = %(tenant)s AND id = ANY(%(ids)s)
 
 -- name: find_discarded_owners
--- Keys of these users write no procedure, not even their user's own, and so restore none: to them it is nobody's.
+-- Keys of these users write no procedure and delete no entity or fact, not even their user's own, and so restore none: to
+-- them it is nobody's.
 SELECT id, workspace, namespace,
-       CASE WHEN kind = 'procedure' AND user_id = ANY(%(users)s::text[]) THEN NULL ELSE user_id END AS user_id, agent_id
+       CASE WHEN kind IN ('procedure', 'entity', 'fact') AND user_id = ANY(%(users)s::text[]) THEN NULL ELSE user_id END AS user_id, agent_id
 FROM trash WHERE tenant = %(tenant)s AND id = ANY(%(ids)s)
 
 -- name: find_document_agents

@@ -1,7 +1,8 @@
 -- name: list_tables
 -- Every table that may name a user or hold a text; a test compares with the schema. That of erasures is the last one.
 SELECT name FROM unnest('{
-    agent_turns, api_keys, archived_notes, compacted_chunks, documents, edge_evidence, edge_replacements, edges,
+    agent_turns, api_keys, archived_notes, compacted_chunks, discarded_edges, discarded_entities, discarded_evidence,
+    discarded_mentions, documents, edge_evidence, edge_replacements, edges,
     embedding_cache, entities, entity_embeddings, entity_names, events, file_versions, idempotency_keys, job_changes, job_partitions, memory_links,
     message_chunks, messages, note_chunks, note_versions, notes, operations, passage_chunks, passages,
     procedure_embeddings, procedure_outcomes, procedures, profile_versions, profiles, response_chains, responses, sessions, trash,

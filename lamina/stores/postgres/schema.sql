@@ -238,6 +238,60 @@ CREATE TABLE public.compacted_chunks (
     generation smallint NOT NULL,
     embedding public.vector(384) NOT NULL
 );
+CREATE TABLE public.discarded_edges (
+    tenant text NOT NULL,
+    entry uuid NOT NULL,
+    id uuid NOT NULL,
+    from_id uuid NOT NULL,
+    to_id uuid NOT NULL,
+    type text NOT NULL,
+    strength double precision NOT NULL,
+    confidence double precision NOT NULL,
+    first_seen_at timestamp with time zone NOT NULL,
+    last_seen_at timestamp with time zone NOT NULL,
+    standing double precision NOT NULL,
+    recorded_at timestamp with time zone NOT NULL,
+    replacements jsonb NOT NULL
+);
+CREATE TABLE public.discarded_entities (
+    tenant text NOT NULL,
+    entry uuid NOT NULL,
+    id uuid NOT NULL,
+    key text NOT NULL,
+    name text NOT NULL,
+    type text NOT NULL,
+    aliases text[] NOT NULL,
+    confidence double precision NOT NULL,
+    is_asserted boolean NOT NULL,
+    first_seen_at timestamp with time zone NOT NULL,
+    last_seen_at timestamp with time zone NOT NULL,
+    standing double precision NOT NULL,
+    names text[] NOT NULL,
+    witnesses text[] NOT NULL
+);
+CREATE TABLE public.discarded_evidence (
+    tenant text NOT NULL,
+    entry uuid NOT NULL,
+    edge_id uuid NOT NULL,
+    source text NOT NULL,
+    witness text,
+    memory_id uuid,
+    user_id text,
+    strength double precision NOT NULL,
+    confidence double precision NOT NULL,
+    seen_at timestamp with time zone NOT NULL
+);
+CREATE TABLE public.discarded_mentions (
+    tenant text NOT NULL,
+    entry uuid NOT NULL,
+    from_id uuid NOT NULL,
+    kind text NOT NULL,
+    from_tier smallint NOT NULL,
+    user_id text,
+    source text NOT NULL,
+    strength double precision NOT NULL,
+    seen_at timestamp with time zone NOT NULL
+);
 CREATE TABLE public.documents (
     id uuid NOT NULL,
     tenant text NOT NULL,
@@ -979,6 +1033,10 @@ ALTER TABLE ONLY public.archived_notes
     ADD CONSTRAINT archived_notes_pkey PRIMARY KEY (id);
 ALTER TABLE ONLY public.compacted_chunks
     ADD CONSTRAINT compacted_chunks_pkey PRIMARY KEY (message_id, generation, chunk);
+ALTER TABLE ONLY public.discarded_edges
+    ADD CONSTRAINT discarded_edges_pkey PRIMARY KEY (tenant, entry, id);
+ALTER TABLE ONLY public.discarded_entities
+    ADD CONSTRAINT discarded_entities_pkey PRIMARY KEY (tenant, entry, id);
 ALTER TABLE ONLY public.documents
     ADD CONSTRAINT documents_pkey PRIMARY KEY (id);
 ALTER TABLE ONLY public.edge_replacements
@@ -1104,6 +1162,12 @@ CREATE INDEX api_keys_of_tenant ON public.api_keys USING btree (tenant);
 CREATE INDEX archived_notes_by_file ON public.archived_notes USING btree (file);
 CREATE INDEX archived_notes_by_run ON public.archived_notes USING btree (run_id) WHERE (run_id IS NOT NULL);
 CREATE INDEX archived_notes_of_scope ON public.archived_notes USING btree (tenant, workspace, namespace, id);
+CREATE INDEX discarded_evidence_by_memory ON public.discarded_evidence USING btree (memory_id) WHERE (memory_id IS NOT NULL);
+CREATE INDEX discarded_evidence_of_edge ON public.discarded_evidence USING btree (tenant, entry, edge_id);
+CREATE INDEX discarded_evidence_of_user ON public.discarded_evidence USING btree (tenant, user_id) WHERE (user_id IS NOT NULL);
+CREATE INDEX discarded_mentions_by_memory ON public.discarded_mentions USING btree (from_id);
+CREATE INDEX discarded_mentions_of_entry ON public.discarded_mentions USING btree (tenant, entry);
+CREATE INDEX discarded_mentions_of_user ON public.discarded_mentions USING btree (tenant, user_id) WHERE (user_id IS NOT NULL);
 CREATE INDEX documents_always ON public.documents USING btree (tenant, workspace, namespace) WHERE is_always;
 CREATE INDEX documents_by_agent ON public.documents USING btree (tenant, workspace, namespace, agent_id, id) WHERE (agent_id IS NOT NULL);
 CREATE INDEX documents_by_event ON public.documents USING btree (tenant, workspace, namespace, event_at, id);
@@ -1207,6 +1271,14 @@ ALTER TABLE ONLY public.compacted_chunks
     ADD CONSTRAINT compacted_chunks_generation_fkey FOREIGN KEY (generation) REFERENCES public.embedding_generations(generation);
 ALTER TABLE ONLY public.compacted_chunks
     ADD CONSTRAINT compacted_chunks_message_id_fkey FOREIGN KEY (message_id) REFERENCES public.messages(id) ON DELETE CASCADE;
+ALTER TABLE ONLY public.discarded_edges
+    ADD CONSTRAINT discarded_edges_tenant_entry_fkey FOREIGN KEY (tenant, entry) REFERENCES public.trash(tenant, id) ON DELETE CASCADE;
+ALTER TABLE ONLY public.discarded_entities
+    ADD CONSTRAINT discarded_entities_tenant_entry_fkey FOREIGN KEY (tenant, entry) REFERENCES public.trash(tenant, id) ON DELETE CASCADE;
+ALTER TABLE ONLY public.discarded_evidence
+    ADD CONSTRAINT discarded_evidence_tenant_entry_edge_id_fkey FOREIGN KEY (tenant, entry, edge_id) REFERENCES public.discarded_edges(tenant, entry, id) ON DELETE CASCADE;
+ALTER TABLE ONLY public.discarded_mentions
+    ADD CONSTRAINT discarded_mentions_tenant_entry_fkey FOREIGN KEY (tenant, entry) REFERENCES public.trash(tenant, id) ON DELETE CASCADE;
 ALTER TABLE ONLY public.edge_evidence
     ADD CONSTRAINT edge_evidence_edge_id_fkey FOREIGN KEY (edge_id) REFERENCES public.edges(id) ON DELETE CASCADE;
 ALTER TABLE ONLY public.edge_replacements

@@ -142,10 +142,9 @@ async def erase_from_trash(connection: Connection, tenant: str, ids: Sequence[UU
     await connection.execute(QUERIES["erase_from_trash"], {"tenant": tenant, "ids": list(ids)})
 
 
-async def erase_user_trash(pool: Pool, tenant: str, user: str) -> int:
+async def erase_user_trash(connection: Connection, tenant: str, user: str) -> int:
     """Erase a user's memories in the trash; count them."""
-    async with connect(pool) as connection:
-        return (await connection.execute(QUERIES["erase_user_trash"], {"tenant": tenant, "user_id": user})).rowcount
+    return (await connection.execute(QUERIES["erase_user_trash"], {"tenant": tenant, "user_id": user})).rowcount
 
 
 async def end_trash(pool: Pool, tenant: str, *, cutoff: datetime) -> int:

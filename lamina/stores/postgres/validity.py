@@ -12,7 +12,7 @@ from lamina.stores.postgres.connection import Connection, scope_parameters
 from lamina.stores.postgres.queries import load_queries
 
 QUERIES = load_queries("validity.sql")
-_RELATIONS = {"relations": sorted({*STATES, *ENDS}), "own_values": "%" + OWN_VALUE.replace("_", r"\_")}
+STATED_RELATIONS = {"relations": sorted({*STATES, *ENDS}), "own_values": "%" + OWN_VALUE.replace("_", r"\_")}
 
 
 async def lock_subjects(connection: Connection, subjects: Collection[UUID]) -> None:
@@ -27,7 +27,7 @@ async def lock_subjects(connection: Connection, subjects: Collection[UUID]) -> N
 
 async def find_stated(connection: Connection, entities: Collection[UUID]) -> set[UUID]:
     """Return those of the entities of which something is stated that can end."""
-    cursor = await connection.execute(QUERIES["find_stated"], {"ids": sorted(entities), **_RELATIONS})
+    cursor = await connection.execute(QUERIES["find_stated"], {"ids": sorted(entities), **STATED_RELATIONS})
     return {row["from_id"] async for row in cursor}
 
 
@@ -40,7 +40,7 @@ async def settle_edges(connection: Connection, subjects: Collection[UUID]) -> No
     """
     if not subjects:
         return
-    wanted = {"ids": sorted(subjects), **_RELATIONS}
+    wanted = {"ids": sorted(subjects), **STATED_RELATIONS}
     cursor = await connection.execute(QUERIES["find_claims"], wanted)
     claims: defaultdict[UUID, list[Claim]] = defaultdict(list)
     async for row in cursor:
