@@ -15,20 +15,15 @@ from lamina.models.batching import BatchingEmbedder
 from lamina.models.hashing import HashingModel
 from lamina.models.runtimes import is_torch_installed
 from lamina.settings.models import SentenceTransformersSettings
-from lamina.settings.stores import (
-    EmbeddedFalkorDBSettings,
-    EmbeddedPostgresSettings,
-    FalkorDBServerSettings,
-    Neo4jServerSettings,
-)
-from tests.support.application import Application, running, settings_for
+from lamina.settings.stores import EmbeddedPostgresSettings, Neo4jServerSettings
+from tests.support.application import Application, running, running_with_graph, settings_for
 from tests.support.databases import TEMPLATE, drop_database, make_template, new_database
 from tests.support.effort import IS_LONG
 from tests.support.embedders import WritesOnly
 from tests.support.neo4j_server import running_neo4j
 from tests.support.schedule import FilesAndRay, needs_neo4j, needs_ray
 from tests.support.scratch import new_folder, use_memory_disk
-from tests.support.servers import GivenPostgres, UnsyncedPostgres
+from tests.support.servers import GivenPostgres, UnsyncedPostgres, running_falkordb
 
 use_memory_disk()  # Before the first of them is made.
 
@@ -105,11 +100,8 @@ def postgres() -> Iterator[EmbeddedPostgres]:
 @pytest.fixture(scope="session")
 def falkordb() -> Iterator[EmbeddedFalkorDB]:
     """A real FalkorDB of this test run; each test works as a tenant of its own."""
-    with new_folder() as folder:
-        server = EmbeddedFalkorDB(folder / "graph", EmbeddedFalkorDBSettings())
-        server.start()
+    with running_falkordb() as server:
         yield server
-        server.stop()
 
 
 @pytest.fixture(scope="session")
@@ -147,10 +139,23 @@ async def shared_application(
     postgres: EmbeddedPostgres, falkordb: EmbeddedFalkorDB, tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncIterator[Application]:
     """One application over real stores; its embedding model hashes words, which is fast and exact enough."""
+    folder = tmp_path_factory.mktemp("application")
     with new_database(postgres) as url:
-        graph = FalkorDBServerSettings(url=falkordb.url)
-        settings = settings_for(url, tmp_path_factory.mktemp("application"), graph=graph)
-        async with running(settings, url, HashingModel()) as app:
+        async with running_with_graph(url, falkordb, folder, HashingModel()) as app:
+            yield app
+
+
+@pytest.fixture(scope="module")
+async def application_of_module(
+    postgres: EmbeddedPostgres, falkordb: EmbeddedFalkorDB, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[Application]:
+    """Another application like the shared one, in whose place a module puts it whose tests reach all that is stored.
+
+    An audit reads, and an erasure writes anew, all that other tests left: it took up to 56 s.
+    """
+    folder = tmp_path_factory.mktemp("module")
+    with new_database(postgres) as url:
+        async with running_with_graph(url, falkordb, folder, HashingModel()) as app:
             yield app
 
 
@@ -171,9 +176,8 @@ async def alone(database: str, tmp_path: Path) -> AsyncIterator[Application]:
 
 @pytest.fixture
 async def unshared(database: str, falkordb: EmbeddedFalkorDB, tmp_path: Path) -> AsyncIterator[Application]:
-    """An application of this test alone: an audit reads all that the tests before left in the shared one."""
-    settings = settings_for(database, tmp_path, graph=FalkorDBServerSettings(url=falkordb.url))
-    async with running(settings, database, HashingModel()) as app:
+    """An application of this test alone, for what reaches all that is stored, too."""
+    async with running_with_graph(database, falkordb, tmp_path, HashingModel()) as app:
         mine = app.for_tenant(f"tenant {uuid.uuid4()}")
         yield mine
         await mine.close_clients()
@@ -184,11 +188,9 @@ async def shared_semantic(
     postgres: EmbeddedPostgres, falkordb: EmbeddedFalkorDB, tmp_path_factory: pytest.TempPathFactory, minilm: Model
 ) -> AsyncIterator[Application]:
     """One application with the real embedding model."""
+    folder = tmp_path_factory.mktemp("semantic")
     with new_database(postgres) as url:
-        graph = FalkorDBServerSettings(url=falkordb.url)
-        embedding = SentenceTransformersSettings()
-        settings = settings_for(url, tmp_path_factory.mktemp("semantic"), embedding=embedding, graph=graph)
-        async with running(settings, url, minilm) as app:
+        async with running_with_graph(url, falkordb, folder, minilm, embedding=SentenceTransformersSettings()) as app:
             yield app
 
 

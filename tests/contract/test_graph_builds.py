@@ -3,12 +3,10 @@
 import asyncio
 import os
 import signal
-import tempfile
 import time
 import uuid
 from collections.abc import AsyncIterator, Iterator, Sequence
 from datetime import UTC, datetime
-from pathlib import Path
 from uuid import UUID
 
 import pytest
@@ -18,8 +16,8 @@ from lamina.core.links import Frontier, Link, Node, NodeLabel
 from lamina.core.ports import Change
 from lamina.core.scope import Scope
 from lamina.embedded import EmbeddedFalkorDB
-from lamina.settings.stores import EmbeddedFalkorDBSettings
 from lamina.stores.graph.falkordb import FalkorDBGraph, falkordb_graph
+from tests.support.servers import running_falkordb
 
 MORNING = datetime(2026, 3, 1, 8, tzinfo=UTC)
 HUB, OLD, NEW, LATER = sorted(uuid.uuid4() for _ in range(4))
@@ -29,11 +27,8 @@ FRONTIER = Frontier(Scope("t", "w", "n"), (HUB,), kinds=(), fan_out=10)
 @pytest.fixture
 def server() -> Iterator[EmbeddedFalkorDB]:
     """A FalkorDB of this test alone: a switch is the whole server's."""
-    with tempfile.TemporaryDirectory(prefix="lamina-test-", ignore_cleanup_errors=True) as folder:
-        server = EmbeddedFalkorDB(Path(folder) / "graph", EmbeddedFalkorDBSettings())
-        server.start()
+    with running_falkordb() as server:
         yield server
-        server.stop()
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@ import asyncio
 import os
 import tempfile
 import uuid
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -23,6 +23,7 @@ from lamina.stores.graph.falkordb import GRAPH, falkordb_graph
 from lamina.stores.graph.neo4j import neo4j_graph
 from lamina.stores.graph.store import CypherGraph, statement
 from tests.support.bolt import bolt_graph, bolt_server
+from tests.support.servers import running_falkordb
 from tests.support.tidying import tidy
 
 MORNING = datetime(2026, 3, 1, 8, 0, 0, 123456, tzinfo=UTC)
@@ -50,6 +51,13 @@ FALKORDB_URL = os.environ.get("LAMINA_TEST_FALKORDB_URL")
 STORES = ("on_falkordb", "on_bolt", "on_neo4j")
 # FalkorDB's Bolt port does not escape these in parameters; Neo4j has true parameters.
 PLAIN = tuple(text for text in STRANGE if not {"'", "\\"} & set(text))
+
+
+@pytest.fixture(scope="module")
+def falkordb() -> Iterator[EmbeddedFalkorDB]:
+    """A FalkorDB of this module: a fourth of its tests read every node that is there."""
+    with running_falkordb() as server:
+        yield server
 
 
 @pytest.fixture(scope="module")

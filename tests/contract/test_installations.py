@@ -8,10 +8,8 @@ from typing import Any
 import pytest
 from qdrant_client import AsyncQdrantClient
 
-from lamina.embedded import EmbeddedFalkorDB
 from lamina.projections.locations import OwnedFolder
 from lamina.settings.stores import (
-    EmbeddedFalkorDBSettings,
     MeilisearchSettings,
     Neo4jServerSettings,
     QdrantServerSettings,
@@ -24,6 +22,7 @@ from lamina.stores.index.qdrant.index import QdrantIndex
 from tests.support.bolt import bolt_graph, bolt_server
 from tests.support.meilisearch import Wire, served
 from tests.support.scratch import new_folder
+from tests.support.servers import running_falkordb
 
 Connect = Callable[[], Any]
 MINE, OTHER = str(uuid.uuid4()), str(uuid.uuid4())
@@ -37,11 +36,8 @@ def folder(tmp_path: Path) -> Connect:
 @pytest.fixture
 def falkordb_alone() -> Iterator[Connect]:
     """A FalkorDB of this test alone: whose it is, is the whole server's."""
-    with new_folder() as home:
-        server = EmbeddedFalkorDB(home / "graph", EmbeddedFalkorDBSettings())
-        server.start()
+    with running_falkordb() as server:
         yield lambda: falkordb_graph(server.url, connections=2, read_deadline_s=60)
-        server.stop()
 
 
 @pytest.fixture

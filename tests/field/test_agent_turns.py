@@ -161,12 +161,12 @@ async def test_the_event_of_a_turn_has_its_figures_and_no_text(application: Appl
     assert found == [("ann", "s", [UUID(turn["id"])], figures)]
 
 
-async def test_erasing_a_user_erases_their_turns_and_tool_calls(application: Application) -> None:
-    client = application.client()
-    admin = application.client(application.new_key(application.tenant, KeyRole.ADMIN))
+async def test_erasing_a_user_erases_their_turns_and_tool_calls(unshared: Application) -> None:
+    client = unshared.client()
+    admin = unshared.client(unshared.new_key(unshared.tenant, KeyRole.ADMIN))
     for user in ("ann", "bob"):
         await send(client, user=user, session=user, tool_calls=[CALL], usage=USAGE, outcome={"succeeded": True})
-    await application.indexed()
+    await unshared.indexed()
 
     answer = await admin.delete("/v1/users", params={"user": "ann"})
 

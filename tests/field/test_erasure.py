@@ -60,18 +60,18 @@ async def test_all_of_a_user_goes_from_everywhere_and_nobody_elses(unshared: App
 
 
 async def test_what_was_made_of_a_users_notes_what_was_merged_and_what_is_archived_goes_too(
-    application: Application,
+    unshared: Application,
 ) -> None:
-    client = application.client()
+    client = unshared.client()
     day = datetime.now(UTC) - timedelta(days=20)
     for number in range(3):
         body = {"content": f"ann saw {number} seals", "user": "ann", "event_at": day.isoformat()}
         await client.post("/v1/notes", json=body)
     await client.post("/v1/notes", json={"content": "ann owns a telescope", "user": "ann", "workspace": "attic"})
-    await run_job(application, "summaries", in_days(1))
-    await run_job(application, "sweep", in_days(30), workspace="attic")
-    archived = await run_job(application, "archival", in_days(300), workspace="attic", is_forced=True)
-    admin = application.client(application.new_key(application.tenant, KeyRole.ADMIN))
+    await run_job(unshared, "summaries", in_days(1))
+    await run_job(unshared, "sweep", in_days(30), workspace="attic")
+    archived = await run_job(unshared, "archival", in_days(300), workspace="attic", is_forced=True)
+    admin = unshared.client(unshared.new_key(unshared.tenant, KeyRole.ADMIN))
     before = (await client.get("/v1/notes", params={"user": "ann"})).json()["notes"]
 
     receipt = (await admin.delete("/v1/users", params={"user": "ann"})).json()
@@ -83,24 +83,24 @@ async def test_what_was_made_of_a_users_notes_what_was_merged_and_what_is_archiv
     assert (await client.get("/v1/notes", params={"user": "ann"})).json()["notes"] == []
 
 
-async def test_what_everybody_could_read_of_a_users_notes_goes_for_good(application: Application) -> None:
-    client = application.client()
+async def test_what_everybody_could_read_of_a_users_notes_goes_for_good(unshared: Application) -> None:
+    client = unshared.client()
     note = {"content": "ann has a secret harbour", "user": "ann"}
     own = (await client.post("/v1/notes", json=note)).json()["id"]
     ids = []
     for number, sources in enumerate(([own], [own], [])):
         ids.append((await client.post("/v1/notes", json={"content": f"everybody's note {number}"})).json()["id"])
-        async with application.pool.connection() as connection:
+        async with unshared.pool.connection() as connection:
             for source in sources:
                 pair = [UUID(ids[-1]), UUID(source)]
                 await connection.execute("INSERT INTO note_sources (note_id, source_id) VALUES (%s, %s)", pair)
-    async with application.pool.connection() as connection:  # One was taken back before, and says what it said.
+    async with unshared.pool.connection() as connection:  # One was taken back before, and says what it said.
         await connection.execute("UPDATE notes SET deleted_at = now() WHERE id = %s", [UUID(ids[1])])
-    admin = application.client(application.new_key(application.tenant, KeyRole.ADMIN))
+    admin = unshared.client(unshared.new_key(unshared.tenant, KeyRole.ADMIN))
 
     receipt = (await admin.delete("/v1/users", params={"user": "ann"})).json()
-    async with application.pool.connection() as connection:
-        cursor = await connection.execute("SELECT id FROM notes WHERE tenant = %s", [application.tenant])
+    async with unshared.pool.connection() as connection:
+        cursor = await connection.execute("SELECT id FROM notes WHERE tenant = %s", [unshared.tenant])
         left = [str(row["id"]) for row in await cursor.fetchall()]
 
     assert left == ids[2:]

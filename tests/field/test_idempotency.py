@@ -29,10 +29,10 @@ def ids_in(answer: Any) -> list[str]:
 
 @pytest.mark.parametrize(("path", "body"), WRITES, ids=[path for path, _ in WRITES])
 async def test_after_the_erasure_of_a_user_the_same_request_is_stored_anew(
-    application: Application, path: str, body: dict[str, Any]
+    unshared: Application, path: str, body: dict[str, Any]
 ) -> None:
-    client, headers = application.client(), {"Idempotency-Key": "delivery-1"}
-    admin = application.client(application.new_key(application.tenant, KeyRole.ADMIN))
+    client, headers = unshared.client(), {"Idempotency-Key": "delivery-1"}
+    admin = unshared.client(unshared.new_key(unshared.tenant, KeyRole.ADMIN))
     first = await client.post(path, json=body | {"user": "ann"}, headers=headers)
     repeated = await client.post(path, json=body | {"user": "ann"}, headers=headers)
 
@@ -81,13 +81,13 @@ async def test_an_archived_note_is_not_given_again(application: Application) -> 
     assert (await client.post("/v1/notes", json=body, headers=headers)).status_code == 409
 
 
-async def test_an_answer_of_an_earlier_release_is_checked_too(application: Application) -> None:
-    client, headers = application.client(), {"Idempotency-Key": "delivery-1"}
-    admin = application.client(application.new_key(application.tenant, KeyRole.ADMIN))
+async def test_an_answer_of_an_earlier_release_is_checked_too(unshared: Application) -> None:
+    client, headers = unshared.client(), {"Idempotency-Key": "delivery-1"}
+    admin = unshared.client(unshared.new_key(unshared.tenant, KeyRole.ADMIN))
     body = {"content": "ann keeps the key of the boathouse", "user": "ann"}
     await client.post("/v1/notes", json=body, headers=headers)
-    async with application.pool.connection() as connection:
-        await connection.execute("UPDATE idempotency_keys SET user_hash = NULL WHERE tenant = %s", [application.tenant])
+    async with unshared.pool.connection() as connection:
+        await connection.execute("UPDATE idempotency_keys SET user_hash = NULL WHERE tenant = %s", [unshared.tenant])
 
     await admin.delete("/v1/users", params={"user": "ann"})
 

@@ -207,20 +207,19 @@ async def test_of_two_users_the_words_of_both_are_shared_and_the_rest_is_not(
     assert await matches(client, user="carl") == [found["id"]]
 
 
-async def test_erasing_a_user_removes_what_only_they_taught(
-    application: Application, client: httpx.AsyncClient
-) -> None:
+async def test_erasing_a_user_removes_what_only_they_taught(unshared: Application) -> None:
+    client = unshared.client()
     other = "What is the weather in Lima like today?"
     await run(client, "a", user="ann")
     await run(client, "b", user="bob")
     for number in range(2):
         await run(client, f"c{number}", user="ann", said=other, tools=("read_weather", "tell_forecast"))
-    await learn(application)
+    await learn(unshared)
     assert len(await learnt(client, "active")) == 2
-    admin = application.client(application.new_key(application.tenant, KeyRole.ADMIN))
+    admin = unshared.client(unshared.new_key(unshared.tenant, KeyRole.ADMIN))
 
     answer = await admin.delete("/v1/users", params={"user": "ann"})
-    await learn(application)
+    await learn(unshared)
 
     assert answer.status_code in {200, 202}, answer.text
     [left] = await learnt(client, "active")
@@ -230,22 +229,21 @@ async def test_erasing_a_user_removes_what_only_they_taught(
     assert await learnt(client) == []
 
 
-async def test_a_run_whose_user_is_erased_while_it_is_learnt_from_teaches_nothing(
-    application: Application, client: httpx.AsyncClient
-) -> None:
+async def test_a_run_whose_user_is_erased_while_it_is_learnt_from_teaches_nothing(unshared: Application) -> None:
+    client = unshared.client()
     await run(client, "a", user="ann")
     await run(client, "b", user="bob")
-    job = build_job(application.settings, application.pool, "learning", tools_of(application))
-    area, now = Area(application.tenant, "default", "default"), datetime.now(UTC)
+    job = build_job(unshared.settings, unshared.pool, "learning", tools_of(unshared))
+    area, now = Area(unshared.tenant, "default", "default"), datetime.now(UTC)
     page = await job.decide(area, None, now)
-    admin = application.client(application.new_key(application.tenant, KeyRole.ADMIN))
+    admin = unshared.client(unshared.new_key(unshared.tenant, KeyRole.ADMIN))
     await admin.delete("/v1/users", params={"user": "ann"})
 
     async def act(connection: Connection) -> RunCounts:
         return await job.act(RowWriter(connection, None, now), area, page.plan)
 
-    counts = await in_transaction(application.pool, act)
-    await learn(application)
+    counts = await in_transaction(unshared.pool, act)
+    await learn(unshared)
 
     # The plan had the words of both; the next run of the job learns from those of bob alone.
     assert counts.changed == 0

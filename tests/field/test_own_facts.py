@@ -88,14 +88,14 @@ async def test_what_a_user_states_is_of_that_user_alone(application: Application
     assert foreign.status_code == 404
 
 
-async def test_a_user_who_is_erased_leaves_no_entity_of_that_name(application: Application) -> None:
-    await say(application.client(), "I live in Paris.", DAY.format(day=1, minute=0), user="zora")
-    admin = application.client(application.new_key(application.tenant, KeyRole.ADMIN))
+async def test_a_user_who_is_erased_leaves_no_entity_of_that_name(unshared: Application) -> None:
+    await say(unshared.client(), "I live in Paris.", DAY.format(day=1, minute=0), user="zora")
+    admin = unshared.client(unshared.new_key(unshared.tenant, KeyRole.ADMIN))
 
     erased = (await admin.delete("/v1/users", params={"user": "zora"})).json()
 
     assert erased["complete"] is True
-    async with application.pool.connection() as connection:
+    async with unshared.pool.connection() as connection:
         cursor = await connection.execute("SELECT name FROM entities")
         assert "zora" not in [row["name"] for row in await cursor.fetchall()]
 

@@ -133,11 +133,11 @@ async def test_a_preference_ends_at_its_clause(application: Application) -> None
     assert await profile(application) == {"preferences": ["oat milk"]}
 
 
-async def test_nothing_of_an_erased_user_is_left_in_the_times_of_statements(application: Application) -> None:
-    await say(application, "I left Initech.", at=MARCH)
-    admin = application.client(application.new_key(application.tenant, KeyRole.ADMIN))
+async def test_nothing_of_an_erased_user_is_left_in_the_times_of_statements(unshared: Application) -> None:
+    await say(unshared, "I left Initech.", at=MARCH)
+    admin = unshared.client(unshared.new_key(unshared.tenant, KeyRole.ADMIN))
     erased = await admin.delete("/v1/users", params={"user": "ann"})
     assert erased.is_success, erased.text
-    await say(application, "I work at Initech.", at=OLD, session="s2")
+    await say(unshared, "I work at Initech.", at=OLD, session="s2")
 
-    assert await profile(application) == {"employer": "Initech"}
+    assert await profile(unshared) == {"employer": "Initech"}

@@ -21,6 +21,12 @@ from tests.support.client_calls import METHODS, Unsent, arguments_of, call_of
 ID = UUID(int=7)
 
 
+@pytest.fixture(scope="module")
+def shared_application(application_of_module: Application) -> Application:
+    """Users are erased here."""
+    return application_of_module
+
+
 CALLS: Any = Unsent({})
 
 

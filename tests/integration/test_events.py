@@ -156,8 +156,8 @@ async def test_a_turn_that_is_sent_again_is_no_event(application: Application) -
     assert events_of(application) == before
 
 
-async def test_an_erased_user_and_the_ids_of_everything_erased_vanish_from_events(application: Application) -> None:
-    client = application.client()
+async def test_an_erased_user_and_the_ids_of_everything_erased_vanish_from_events(unshared: Application) -> None:
+    client = unshared.client()
     user = f"ann {uuid4()}"
     note = (await client.post("/v1/notes", json={"user": user, "content": "Ann keeps bees"})).json()["id"]
     derived = {"user": user, "content": "Bees are kept", "derived_from": [note]}
@@ -165,14 +165,14 @@ async def test_an_erased_user_and_the_ids_of_everything_erased_vanish_from_event
     message = {"user": user, "session": user, "messages": [{"content": "I like green tea a lot."}]}
     said = (await client.post("/v1/turns", json=message)).json()
     kept = (await client.post("/v1/notes", json={"content": "The boat is blue"})).json()["id"]
-    admin = application.client(application.new_key(application.tenant, KeyRole.ADMIN))
-    before = events_of(application)
+    admin = unshared.client(unshared.new_key(unshared.tenant, KeyRole.ADMIN))
+    before = events_of(unshared)
 
     answer = await admin.delete("/v1/users", params={"user": user})
 
     assert answer.json()["erased"]["events"] >= 3, answer.text
     assert answer.json()["left"]["events"] == 0
-    events = events_of(application)
+    events = events_of(unshared)
     assert [event["id"] for event in events][: len(before)] == [event["id"] for event in before]
     assert kept in str(events)
     for gone in (user, note, made, said["messages"][0]["id"]):

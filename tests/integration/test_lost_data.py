@@ -16,23 +16,20 @@ from lamina.embedded import EmbeddedFalkorDB
 from lamina.errors import Misconfigured, Unavailable
 from lamina.models.hashing import HashingModel
 from lamina.projections.lost_data import StoreWatch
-from lamina.settings.stores import EmbeddedFalkorDBSettings, FalkorDBServerSettings
+from lamina.settings.stores import FalkorDBServerSettings
 from lamina.stores.graph.falkordb import FalkorDBGraph, falkordb_graph
 from lamina.stores.postgres.builds import read_installation
 from lamina.stores.postgres.generations import claim_generation
 from lamina.stores.postgres.outbox import Outbox, enqueue_all
 from tests.support.application import Application, running, settings_for
-from tests.support.scratch import new_folder
+from tests.support.servers import running_falkordb
 
 
 @pytest.fixture
 def server() -> Iterator[EmbeddedFalkorDB]:
     """A FalkorDB of this test alone, which loses all that it has."""
-    with new_folder() as home:
-        server = EmbeddedFalkorDB(home / "graph", EmbeddedFalkorDBSettings())
-        server.start()
+    with running_falkordb() as server:
         yield server
-        server.stop()
 
 
 @pytest.fixture

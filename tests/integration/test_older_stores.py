@@ -21,13 +21,14 @@ from lamina.projections.audit import audit
 from lamina.projections.lost_data import StoreWatch
 from lamina.projections.ownership import claim_projection
 from lamina.settings.loading import Settings
-from lamina.settings.stores import EmbeddedFalkorDBSettings, FalkorDBServerSettings, QdrantServerSettings
+from lamina.settings.stores import FalkorDBServerSettings, QdrantServerSettings
 from lamina.stores.postgres.builds import read_installation, read_mark
 from lamina.stores.postgres.generations import claim_generation
 from lamina.stores.postgres.outbox import Outbox, enqueue_all
 from tests.support.application import Application, running, settings_for
 from tests.support.neo4j_server import Neo4jServer, missing_for_neo4j
 from tests.support.scratch import new_folder
+from tests.support.servers import running_falkordb
 
 BEFORE, SINCE = "The lighthouse of Brest has a red lamp.", "The ferry to Ouessant leaves at noon."
 GONE = "The tide table hangs in the kitchen."
@@ -36,11 +37,8 @@ GONE = "The tide table hangs in the kitchen."
 @pytest.fixture
 def falkordb() -> Iterator[EmbeddedFalkorDB]:
     """A FalkorDB of this test alone, whose files are put back as they were."""
-    with new_folder() as home:
-        server = EmbeddedFalkorDB(home / "graph", EmbeddedFalkorDBSettings())
-        server.start()
+    with running_falkordb() as server:
         yield server
-        server.stop()
 
 
 def claim(settings: Settings, url: str, *names: ProjectionName) -> None:
@@ -143,9 +141,8 @@ async def test_a_graph_on_neo4j_whose_data_folder_is_put_back_gets_what_it_lacks
                 claim(settings, database, "graph")
 
                 def save() -> None:
-                    server.kill()
+                    # While nobody writes, as a snapshot of its disk: each start takes 7 s.
                     shutil.copytree(home / "data", backup / "data")
-                    server.start()
 
                 def put_back() -> None:
                     server.kill()

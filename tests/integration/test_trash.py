@@ -156,8 +156,8 @@ async def test_a_foreign_tenant_sees_and_restores_nothing(application: Applicati
 
 
 @pytest.mark.parametrize("kind", ["note", "message", "document"])
-async def test_an_erasure_empties_the_trash_of_its_user(application: Application, kind: str) -> None:
-    user, client = f"ann {uuid4()}", application.client()
+async def test_an_erasure_empties_the_trash_of_its_user(unshared: Application, kind: str) -> None:
+    user, client = f"ann {uuid4()}", unshared.client()
     word = f"{WORD}{uuid4().hex[:8]}"
     bodies = {
         "note": ("/v1/notes", {"content": word}),
@@ -168,15 +168,15 @@ async def test_an_erasure_empties_the_trash_of_its_user(application: Application
     made = await sent(client, "POST", path, json={**body, "user": user})
     id_ = made["messages"][0]["id"] if kind == "message" else made["id"]
     await sent(client, "DELETE", f"/v1/{kind}s/{id_}")
-    assert [one["id"] for one in await entries(application, user=user)] == [id_]
-    admin = application.client(application.new_key(application.tenant, KeyRole.ADMIN))
+    assert [one["id"] for one in await entries(unshared, user=user)] == [id_]
+    admin = unshared.client(unshared.new_key(unshared.tenant, KeyRole.ADMIN))
 
     erasure = await sent(admin, "DELETE", "/v1/users", params={"user": user})
 
     assert (erasure["erased"]["trash"] <= 1, erasure["left"]["trash"]) == (True, 0)
-    assert await entries(application, user=user) == []
+    assert await entries(unshared, user=user) == []
     assert (await client.post(f"/v1/trash/{id_}/restore")).status_code == 404
-    with psycopg.connect(application.url) as connection:
+    with psycopg.connect(unshared.url) as connection:
         assert word not in str(connection.execute("SELECT * FROM trash").fetchall())
 
 
@@ -229,17 +229,17 @@ async def test_a_key_of_a_user_restores_no_procedure_since_it_may_write_none(
 
 @pytest.mark.parametrize("is_private", [False, True])
 async def test_an_erasure_takes_the_procedures_of_its_user_out_of_the_trash(
-    application: Application, is_private: bool
+    unshared: Application, is_private: bool
 ) -> None:
     user = f"ann {uuid4()}"
-    id_ = await discarded_procedure(application, user, is_private=is_private)
-    admin = application.client(application.new_key(application.tenant, KeyRole.ADMIN))
+    id_ = await discarded_procedure(unshared, user, is_private=is_private)
+    admin = unshared.client(unshared.new_key(unshared.tenant, KeyRole.ADMIN))
 
     await sent(admin, "DELETE", "/v1/users", params={"user": user})
 
-    with psycopg.connect(application.url) as connection:
+    with psycopg.connect(unshared.url) as connection:
         assert connection.execute("SELECT * FROM trash WHERE id = %s", [id_]).fetchall() == []
-    assert (await application.client().post(f"/v1/trash/{id_}/restore")).status_code == 404
+    assert (await unshared.client().post(f"/v1/trash/{id_}/restore")).status_code == 404
 
 
 @pytest.mark.parametrize("kind", ["message", "document"])

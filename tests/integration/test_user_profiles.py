@@ -91,7 +91,8 @@ async def test_a_change_is_an_event_of_the_tenant(client: httpx.AsyncClient) -> 
     assert "Graz" not in events
 
 
-async def test_an_erasure_takes_it_and_its_history(client: httpx.AsyncClient) -> None:
+async def test_an_erasure_takes_it_and_its_history(unshared: Application) -> None:
+    client = unshared.client(unshared.new_key(unshared.tenant, KeyRole.ADMIN))
     await patch(client, "ann", city="Graz")
     await patch(client, "ann", city="Rome")
     await patch(client, "ben", city="Oslo")

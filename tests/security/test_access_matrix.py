@@ -301,6 +301,12 @@ class World:
         return str(id_)
 
 
+@pytest.fixture(scope="module")
+def shared_application(application_of_module: Application) -> Application:
+    """Users are erased here."""
+    return application_of_module
+
+
 @pytest.fixture
 async def world(application: Application) -> World:
     """A tenant with a session and an edge inside of every bound, and the same outside of each."""

@@ -21,6 +21,7 @@ from lamina.core.metrics import UNMEASURED, Meter
 from lamina.core.ports import CacheShard, Embedder, Model, ModelReport, Reranker
 from lamina.core.principals import KeyRole
 from lamina.core.tiers import TIERS, TierName
+from lamina.embedded import EmbeddedFalkorDB
 from lamina.models.batching import BatchingEmbedder
 from lamina.models.hashing import HashingModel
 from lamina.models.prefixes import prefixes_of
@@ -30,7 +31,7 @@ from lamina.search.admission import AdmittedSearch
 from lamina.search.fused_search import Search
 from lamina.settings.loading import Settings, served_tiers
 from lamina.settings.models import HashingSettings
-from lamina.settings.stores import NoGraphSettings, PostgresServerSettings
+from lamina.settings.stores import FalkorDBServerSettings, NoGraphSettings, PostgresServerSettings
 from lamina.stores.postgres.connection import Pool
 from lamina.stores.postgres.generations import claim_generation
 from lamina.stores.postgres.keys import create_key
@@ -191,6 +192,16 @@ async def running(
 
 
 @asynccontextmanager
+async def running_with_graph(
+    url: str, falkordb: EmbeddedFalkorDB, folder: Path, model: Model, **overrides: Any
+) -> AsyncIterator[Application]:
+    """Run the application over a database, and the graph of the test run."""
+    settings = settings_for(url, folder, graph=FalkorDBServerSettings(url=falkordb.url), **overrides)
+    async with running(settings, url, model) as app:
+        yield app
+
+
+@asynccontextmanager
 async def another_router(one: Application, shards: Mapping[str, CacheShard]) -> AsyncIterator[Application]:
     """Run a second router replica over the same database, tiers and cache shards as a running application."""
     settings = one.settings
@@ -227,10 +238,15 @@ async def report_of(model: Model) -> ModelReport:
 
 @contextmanager
 def giving_up_the_embedder(app: Application, seconds: float = 1.0) -> Iterator[None]:
-    """Have searches wait for a question's vector for a moment only: for an embedder that hangs."""
-    search = fused_search(app)
+    """Have nobody wait longer than a moment for a question's vector: for an embedder that hangs.
+
+    That holds for those who come later, too: they would wait for the same vector.
+    """
+    search, questions = fused_search(app), app.services.caches.embedder
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(search, "_deadlines", replace(search._deadlines, embed_s=seconds))
+        patch.setattr(app.services.procedures.matcher, "_embed_deadline_s", seconds)
+        patch.setattr(questions, "_policy", replace(questions._policy, embed_deadline_s=seconds))
         yield
 
 

@@ -1,6 +1,11 @@
 """Servers of a test run: one that waits for no disk, and those that are there already (``LAMINA_TEST_…_URL``)."""
 
-from lamina.embedded import EmbeddedPostgres
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from lamina.embedded import EmbeddedFalkorDB, EmbeddedPostgres
+from lamina.settings.stores import EmbeddedFalkorDBSettings
+from tests.support.scratch import new_folder
 
 UNSYNCED = """
 fsync = off
@@ -35,3 +40,13 @@ class GivenPostgres(EmbeddedPostgres):
     def url(self) -> str:
         """Return the connection URL."""
         return self._given
+
+
+@contextmanager
+def running_falkordb() -> Iterator[EmbeddedFalkorDB]:
+    """Run a FalkorDB without data."""
+    with new_folder() as home:
+        server = EmbeddedFalkorDB(home / "graph", EmbeddedFalkorDBSettings())
+        server.start()
+        yield server
+        server.stop()
