@@ -7,16 +7,21 @@ import re
 import subprocess
 import sys
 from collections import Counter
+from functools import cache
+from itertools import pairwise
+from typing import NamedTuple
 
 import pytest
 
 from tests.support.service import ROOT
 
+# Prints, after each of some statements, the packages that are there.
 CODE = """
 import sys
-{statement}
-loaded = {{name.split(".")[0] for name, module in list(sys.modules.items()) if module is not None}}
-print("loaded:", *loaded - set(sys.stdlib_module_names))
+for statement in sys.argv[1:]:
+    exec(statement)
+    loaded = {name.split(".")[0] for name, module in list(sys.modules.items()) if module is not None}
+    print("loaded:", *loaded - set(sys.stdlib_module_names))
 """
 OURS = {"lamina", "deployments", "actors", "jobs"}
 # The interpreter's own, and those of compiled packages.
@@ -55,14 +60,16 @@ BASE = (CLIENT - {"httpx", "pygments", "rich"}) | SETTINGS | POSTGRES | RAY
 REPLICA = BASE | SERVE
 SEARCH = {"cachetools", "qdrant_edge"}
 WRITE = CRON | {"_openssl", "cryptography", "fastapi_offline", "httptools", "prometheus_client", "rfc8785"}
+HELP = (
+    "# lamina --help\nsys.argv = ['lamina', '--help']\ntry:\n    import lamina.cli\n    lamina.cli.main()\n"
+    "except SystemExit:\n    pass"
+)
+COMMAND = "import lamina.cli.commands, deployments.up"
 MAY_BE_IMPORTED = {
     "import lamina.client": CLIENT,
-    "# lamina --help\nsys.argv = ['lamina', '--help']\ntry:\n    import lamina.cli\n    lamina.cli.main()\n"
-    "except SystemExit:\n    pass": COMMANDS | {"attr", "markdown_it", "mdurl"},
-    "import lamina.cli.commands, deployments.up": COMMANDS | {"starlette"},
-    "import lamina.cli.commands, deployments.up, deployments.local_ray, deployments.starter": COMMANDS
-    | RAY
-    | {"cachetools", "starlette"},
+    HELP: COMMANDS | {"attr", "markdown_it", "mdurl"},
+    COMMAND: COMMANDS | {"starlette"},
+    f"{COMMAND}, deployments.local_ray, deployments.starter": COMMANDS | RAY | {"cachetools", "starlette"},
     "import deployments.fork_worker": set(),
     "import deployments.embedder": REPLICA | {"cachetools"},
     "import deployments.searcher": REPLICA | SEARCH,
@@ -74,21 +81,58 @@ MAY_BE_IMPORTED = {
 }
 
 
+# Run one after another, in one process: what may be imported by one may be imported by the next.
+CHAINS = (
+    ("import lamina.client", HELP),
+    (COMMAND, f"{COMMAND}, deployments.local_ray, deployments.starter"),
+    ("import deployments.fork_worker",),
+    ("import actors.cache", "import actors.scheduler"),
+    ("import deployments.embedder",),
+    (
+        "import deployments.searcher",
+        "import deployments.indexer",
+        "import deployments.router",
+        "import deployments.app",
+    ),
+)
+
+
+class Imports(NamedTuple):
+    """What a chain of statements imported.
+
+    Args:
+        loaded: The packages that were there after each of them.
+        cost_ms: What each package took.
+    """
+
+    loaded: dict[str, set[str]]
+    cost_ms: Counter[str]
+
+
+@cache
+def imports_of(chain: tuple[str, ...]) -> Imports:
+    done = subprocess.run(
+        [sys.executable, "-X", "importtime", "-c", CODE, *chain], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    said = [line.removeprefix("loaded:").split() for line in done.stdout.splitlines() if line.startswith("loaded:")]
+    return Imports(dict(zip(chain, map(set, said), strict=True)), milliseconds(done.stderr))
+
+
 @pytest.mark.parametrize("statement", MAY_BE_IMPORTED, ids=lambda statement: statement.splitlines()[0])
 def test_nothing_is_imported_at_a_start_that_is_not_needed_there(statement: str) -> None:
-    done = subprocess.run(
-        [sys.executable, "-X", "importtime", "-c", CODE.format(statement=statement)],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    (chain,) = (chain for chain in CHAINS if statement in chain)
 
-    loaded = set(done.stdout.splitlines()[-1].removeprefix("loaded:").split())
-    packages = {name for name in loaded if not _RUNTIME.fullmatch(name)} - OURS
+    found = imports_of(chain)
+
+    packages = {name for name in found.loaded[statement] if not _RUNTIME.fullmatch(name)} - OURS
     surplus = packages - MAY_BE_IMPORTED[statement]
-    cost_ms = milliseconds(done.stderr)
-    assert {name: f"{cost_ms[name]} ms" for name in surplus} == {}
+    assert {name: f"{found.cost_ms[name]} ms" for name in surplus} == {}
+
+
+@pytest.mark.parametrize("chain", CHAINS)
+def test_what_one_statement_imports_first_does_not_stand_against_the_next(chain: tuple[str, ...]) -> None:
+    for first, then in pairwise(chain):
+        assert MAY_BE_IMPORTED[first] <= MAY_BE_IMPORTED[then]
 
 
 def test_the_client_and_the_models_of_its_answers_need_httpx_and_pydantic_alone() -> None:
