@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+import regex
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -19,10 +20,10 @@ from lamina.policies.ranking.context_block import BlockFormat, Extras, build_con
 from tests.support.application import Application
 from tests.unit.builders import fused, memory
 
-ALL = [chr(code) for code in range(0x110000) if not 0xD800 <= code <= 0xDFFF]
-BREAKS = ["\r\n", *(char for char in ALL if len(f"a{char}b".splitlines()) > 1)]
+ALL = "".join(chr(code) for code in range(0x110000) if not 0xD800 <= code <= 0xDFFF)
+BREAKS = ["\r\n", *(line[-1] for line in ALL.splitlines(keepends=True)[:-1])]
 FILLERS = "\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0"
-INVISIBLE = [*FILLERS, *(char for char in ALL if unicodedata.category(char) in ("Cf", "Zs", "Cc", "Mn"))]
+INVISIBLE = [*FILLERS, *regex.findall(r"[\p{Cf}\p{Zs}\p{Cc}\p{Mn}]", ALL)]
 FORMS = st.sampled_from(
     [
         "[Memory: note | 2026-01-15]",

@@ -1,3 +1,5 @@
+from collections.abc import Callable
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -28,6 +30,6 @@ def test_values_and_keys_are_counted_as_far_as_needed(value: object, more: int) 
     assert has_more_values(value, most) == (more < 0)
 
 
-@pytest.mark.parametrize("value", [{f"k{number}": number for number in range(10**6)}, [[0] * 10**6] * 3])
-def test_of_a_million_values_only_some_are_looked_at(value: object) -> None:
-    assert has_more_values(value, 5_000)
+@pytest.mark.parametrize("make", [lambda: {f"k{number}": number for number in range(10**6)}, lambda: [[0] * 10**6] * 3])
+def test_of_a_million_values_only_some_are_looked_at(make: Callable[[], object]) -> None:
+    assert has_more_values(make(), 5_000)
