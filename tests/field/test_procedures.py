@@ -15,7 +15,7 @@ from lamina.core.principals import KeyRole
 from lamina.errors import Conflict, NotFound
 from lamina.models.batching import BatchingEmbedder
 from lamina.models.hashing import HashingModel
-from tests.support.application import Application, running, settings_for
+from tests.support.application import Application, giving_up_the_embedder, running, settings_for
 from tests.support.embedders import Down, Switchable
 
 REFUND = {"trigger": "Refund a damaged order", "action": "Check the photo, then call refund_order"}
@@ -497,7 +497,7 @@ async def test_without_an_embedder_writes_are_unavailable_and_nothing_is_stored(
 
 @pytest.mark.parametrize("state", ["down", "hanging"])
 async def test_an_embedder_that_fails_degrades_the_match_which_recovers(
-    database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, state: str
+    database: str, tmp_path: Path, state: str
 ) -> None:
     embedder = Switchable(BatchingEmbedder(HashingModel()))
     async with running(settings_for(database, tmp_path), database, HashingModel(), embedder=embedder) as app:
@@ -505,8 +505,7 @@ async def test_an_embedder_that_fails_degrades_the_match_which_recovers(
         id_ = await put(client, "Refund an order")
 
         embedder.state = state
-        with monkeypatch.context() as patched:
-            patched.setattr(app.services.procedures.matcher, "_embed_deadline_s", 1)
+        with giving_up_the_embedder(app):
             degraded = (await client.post("/v1/procedures/match", json={"query": "order refund"})).json()
         changed = await client.patch(f"/v1/procedures/{id_}", json={"action": "another one"})
         embedder.state = "up"
