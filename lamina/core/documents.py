@@ -17,7 +17,7 @@ from lamina.core.memories import (
     clean_metadata,
     clean_tags,
 )
-from lamina.text.hygiene import clean, clean_name, clean_text, is_blank
+from lamina.text.hygiene import clean, clean_name, clean_text, first_visible_line
 from lamina.text.patterns import regex
 from lamina.text.words import content_hash
 
@@ -265,7 +265,7 @@ def opening(text: str) -> str:
 
 
 def _first_line(text: str) -> str:
-    return " ".join(next((line for line in text.splitlines() if not is_blank(line)), "").split())
+    return " ".join(first_visible_line(text).split())
 
 
 @dataclass(frozen=True, slots=True)

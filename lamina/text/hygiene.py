@@ -23,6 +23,7 @@ _MOST_SHOWN = 80
 
 # Controls, formats such as zero-width marks, blanks and line ends of every script, surrogates.
 _VISIBLE = regex.compile(r"(?V1)[^\p{Cc}\p{Cf}\p{Z}\p{Cs}]")
+_LINE_BREAK = regex.compile("[\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")  # Those of str.splitlines.
 
 
 def clean(value: str, field: str, *, limit: int = MAX_CONTENT_CHARS) -> str:
@@ -155,3 +156,17 @@ def shorten(text: str, limit: int = _MOST_SHOWN) -> str:
 def is_blank(text: str) -> bool:
     """Tell whether no character of the text is visible: spaces, zero-width marks, controls."""
     return _VISIBLE.search(text) is None
+
+
+def first_visible_line(text: str) -> str:
+    """Return the first line with a visible character; empty if there is none.
+
+    However many blank lines there are, they are passed over at once.
+    """
+    visible = _VISIBLE.search(text)
+    if visible is None:
+        return ""
+    start = visible.start()
+    invisible = f"{text[:start]}|".splitlines()[-1][:-1]
+    end = _LINE_BREAK.search(text, start)
+    return invisible + text[start : end.start() if end else None]

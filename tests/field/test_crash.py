@@ -13,11 +13,11 @@ from tests.support.effort import IS_LONG
 from tests.support.scratch import new_folder
 from tests.support.service import Running, descendants, left_of, run_command, start
 
-TURNS = 1000 if IS_LONG else 300
+TURNS = 1000 if IS_LONG else 160
 CLIENTS = 8
-# After a turn that was not acknowledged.
 ATTEMPTS = 20
-PAUSE_S = 0.5
+# After a turn that was not acknowledged: while a process is away, each client loses one.
+PAUSE_S = 0.5 if IS_LONG else 2.0
 FAST_MODEL = {"LAMINA_EMBEDDING__KIND": "hashing", "LAMINA_SERVE__TOPOLOGY": "spread"}
 # Each victim by what its command line contains; all but the last come back by themselves.
 VICTIMS = (

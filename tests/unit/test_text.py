@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from lamina.errors import InvalidInput
 from lamina.text.folding import fold
-from lamina.text.hygiene import MAX_CONTENT_CHARS, clean, clean_id, clean_json, clean_text, is_blank
+from lamina.text.hygiene import MAX_CONTENT_CHARS, clean, clean_id, clean_json, clean_text, first_visible_line, is_blank
 from lamina.text.words import content_hash, estimated_tokens, index_words, name_key, question_words, words
 from tests.support.spellings import SPELLINGS, SPELLINGS_OF_NAMES
 
@@ -73,6 +73,11 @@ def test_one_visible_character_is_enough(text: str) -> None:
 @pytest.mark.parametrize("text", ["\U0001fae8", "\U0001fae9", "\uf8ff"])
 def test_a_character_that_this_python_does_not_know_yet_is_visible(text: str) -> None:
     assert not is_blank(text)
+
+
+@given(st.text(st.sampled_from("ab \n\r\x0b\x0c\x1c\x1d\x1e\x1f\x85\u2028\u2029\u200b\ufeff\t"), max_size=9))
+def test_the_first_visible_line_is_the_first_that_is_not_blank(text: str) -> None:
+    assert first_visible_line(text) == next((line for line in text.splitlines() if not is_blank(line)), "")
 
 
 @pytest.mark.parametrize("value", ["a", "_", "%", "a&agent=b", "Ünïcode", "two words", "日本", "a/b:c", "x" * 128])

@@ -7,9 +7,10 @@ from typing import Any
 import httpx
 
 from lamina.client import Client
+from tests.support.effort import IS_LONG
 from tests.support.service import Running
 
-ROUNDS = 100
+ROUNDS = 100 if IS_LONG else 30
 SHARD = "ray::CacheShardActor"
 
 
