@@ -3,6 +3,7 @@
 import base64
 import json
 import random
+from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -48,24 +49,30 @@ PLACES = {
 }
 
 
-@pytest.mark.parametrize("place", PLACES)
-@pytest.mark.parametrize("kind", PASTED)
-async def test_a_question_beside_pasted_text_finds_what_it_asks_for(
-    semantic: Application, kind: str, place: str
-) -> None:
-    client = semantic.client()
-    distractors = [
+@pytest.fixture(scope="module")
+async def coffee(shared_semantic: Application) -> AsyncIterator[Application]:
+    """A tenant that knows the answer, beside what the pasted texts resemble."""
+    mine = shared_semantic.for_tenant("tenant of coffee")
+    known = [
         "Connection pools of the workers are closed by the remote host after an hour.",
         "Handlers return the answer of the shard, or raise a ValueError.",
         "The quick brown fox jumps over the lazy dog.",
         "Traceback files of the most recent call are kept for a week in the log folder.",
         *(f"Meeting {number} was about the roadmap of team {number}." for number in range(20)),
+        ANSWER,
     ]
-    await client.post("/v1/notes/batch", json={"notes": [*distractors, ANSWER]})
-    await client.post(
-        "/v1/turns", json={"session": "s", "messages": [{"content": text} for text in [*distractors, ANSWER]]}
-    )
-    await semantic.indexed()
+    turn = {"session": "s", "messages": [{"content": text} for text in known]}
+    for path, body in (("/v1/notes/batch", {"notes": known}), ("/v1/turns", turn)):
+        assert (await mine.client().post(path, json=body)).is_success
+    await mine.indexed()
+    yield mine
+    await mine.close_clients()
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("kind", PASTED)
+async def test_a_question_beside_pasted_text_finds_what_it_asks_for(coffee: Application, kind: str, place: str) -> None:
+    client = coffee.client()
     query = PLACES[place](PASTED[kind])
     assert len(query) > 10_000
 
@@ -85,12 +92,19 @@ async def test_a_question_about_the_pasted_text_itself_still_finds_by_that(seman
     assert answer.json()["results"][0]["content"] == told
 
 
-@pytest.mark.parametrize("fusion", ["rrf", "plain_rrf", "weighted", "composite"])
-async def test_as_many_are_found_as_are_asked_for_where_so_many_fit(application: Application, fusion: str) -> None:
-    client = application.client()
-    await write_many(client, 600)
-    await application.indexed()
+@pytest.fixture(scope="module")
+async def cranes(shared_application: Application) -> AsyncIterator[Application]:
+    """A tenant with 600 messages and 600 notes that all fit one question."""
+    mine = shared_application.for_tenant("tenant of cranes")
+    await write_many(mine.client(), 600)
+    await mine.indexed()
+    yield mine
+    await mine.close_clients()
 
+
+@pytest.mark.parametrize("fusion", ["rrf", "plain_rrf", "weighted", "composite"])
+async def test_as_many_are_found_as_are_asked_for_where_so_many_fit(cranes: Application, fusion: str) -> None:
+    client = cranes.client()
     for limit in (10, 100):
         for tiers in (["sessions"], ["notes"], ["sessions", "notes"]):
             found = await results(client, limit=limit, tiers=tiers, fusion=fusion)
@@ -119,20 +133,17 @@ async def test_every_source_is_asked_as_deep_however_alike_the_messages_are(unsh
         assert found["sources"] == {"session_vectors": limit, "session_words": limit, "session_context": limit}
 
 
-async def test_a_long_answer_after_a_short_one_is_not_the_cached_short_one(application: Application) -> None:
-    client = application.client()
-    await write_many(client, 600)
-    await application.indexed()
+async def test_a_long_answer_after_a_short_one_is_not_the_cached_short_one(cranes: Application) -> None:
+    client = cranes.client()
+    asked = {"tiers": ["sessions"], "agent": "one whose answers no other test cached"}
 
-    counts = [len(await results(client, limit=limit, tiers=["sessions"])) for limit in (5, 100, 5, 200)]
+    counts = [len(await results(client, limit=limit, **asked)) for limit in (5, 100, 5, 200)]
 
     assert counts == [5, 100, 5, 200]
 
 
-async def test_a_long_answer_keeps_its_length_under_filters(application: Application) -> None:
-    client = application.client()
-    await write_many(client, 600)
-    await application.indexed()
+async def test_a_long_answer_keeps_its_length_under_filters(cranes: Application) -> None:
+    client = cranes.client()
 
     of_session = await results(client, limit=100, tiers=["sessions"], session="s-1")
     of_user = await results(client, limit=100, tiers=["notes"], filters={"tags": {"contains": "odd"}})
