@@ -9,6 +9,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import Any
 
 import httpx
@@ -261,18 +262,21 @@ async def test_no_body_is_waited_for_where_no_key_is_needed(door: Door, path: st
     assert max(large_s, small_s, chunked_s) < BOUND_S
 
 
-@pytest.mark.parametrize("path", ["/v1/notes", "/v1/documents/upload", "/v1/search", "/v1/turns"])
-@pytest.mark.parametrize("packed", ["", "gzip"])
-async def test_half_a_body_is_answered_408(door: Door, path: str, packed: str) -> None:
-    is_form = path.endswith("upload")
-    kind, body = ("multipart/form-data; boundary=b", b"--b\r\nContent-Disp") if is_form else ("", b'{"content": "half')
-    head = door.head(path, Content_Length="100", Content_Type=kind or "application/json", Content_Encoding=packed)
+async def test_half_a_body_is_answered_408(door: Door) -> None:
+    async def sent(path: str, packed: str) -> tuple[bytes, bytes, float]:
+        is_form = path.endswith("upload")
+        form = "multipart/form-data; boundary=b", b"--b\r\nContent-Disp"
+        kind, body = form if is_form else ("application/json", b'{"content": "half')
+        head = door.head(path, Content_Length="100", Content_Type=kind, Content_Encoding=packed)
+        return body, *await exchange(door.port, head + body)
 
-    answer, seconds = await exchange(door.port, head + body)
+    cases = list(product(("/v1/notes", "/v1/documents/upload", "/v1/search", "/v1/turns"), ("", "gzip")))
+    answers = await asyncio.gather(*(sent(*case) for case in cases))
 
-    assert status_of(answer) == 408
-    assert LIMITS.body_s <= seconds < ENDED_WITHIN_S
-    assert b"the body did not arrive in time: %d bytes" % len(body) in answer
+    for case, (body, answer, seconds) in zip(cases, answers, strict=True):
+        assert status_of(answer) == 408, case
+        assert LIMITS.body_s <= seconds < ENDED_WITHIN_S, case
+        assert b"the body did not arrive in time: %d bytes" % len(body) in answer, case
 
 
 async def test_half_sent_and_trickled_bodies_end_while_others_are_served(door: Door) -> None:

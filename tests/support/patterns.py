@@ -29,7 +29,7 @@ PACKAGES = ("lamina", "deployments", "actors", "jobs")
 # They read the files of operators, on the operators' own machine.
 NO_USERS_TEXT = ("lamina.config_check",)
 FUNCTIONS = frozenset({"compile", "search", "match", "fullmatch", "findall", "finditer", "sub", "subn", "split"})
-FIRST, SHORT, LONG = 1_500, 6_000, 300_000
+FIRST, SHORT, MIDDLE, LONG = 1_500, 6_000, 30_000, 300_000
 """Characters of a trial: the worst of the first are tried as short ones, and the worst of these at length, where
 quadratic work takes minutes."""
 WORST = 1_000 if IS_LONG else 20
@@ -226,6 +226,9 @@ def slow_trials(named: Named) -> list[Slow]:
             return [Slow(named.place, pattern.pattern, description, SHORT, round(seconds, 2))]
         taken.append((seconds, place))
     short_s, worst = max(taken)
+    _, text = next(islice(texts_for(pattern.pattern, MIDDLE), worst, None))
+    if _least_cpu_seconds(pattern, text, LONG_S) * (LONG / MIDDLE) ** 2 < LONG_S:
+        return []  # Work that grows with the square of the text would be done in time as well.
     description, text = next(islice(texts_for(pattern.pattern, LONG), worst, None))
     limit_s = max(LONG_S, LINEAR * short_s * LONG / SHORT)
     seconds = _least_cpu_seconds(pattern, text, limit_s)

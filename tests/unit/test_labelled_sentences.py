@@ -1,10 +1,13 @@
 """The labelled sentences of the extraction benchmark, by the figures that the rules must not fall below."""
 
+from functools import cache
+
 import pytest
 
 from benchmarks.extraction import FOLDER, Judged, judge, read_items, total
 
 
+@cache
 def judged(name: str) -> list[Judged]:
     return [judge(item) for item in read_items(FOLDER / f"{name}.jsonl")]
 
