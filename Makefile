@@ -13,8 +13,9 @@ DEV := .venv/.installed
 TORCH_ENV := .venv-torch
 
 DOORS := .doors
+OBJECTS := .objects
 
-.PHONY: up test test-again test-torch test-long test-servers test-doors test-install dist check install format schema docs clients hashes clean
+.PHONY: up test test-again test-torch test-long test-objects test-servers test-doors test-install dist check install format schema docs clients hashes clean
 
 up: $(UP) ## Start everything, load the sample conversation, search it, and serve.
 	$(BIN)/lamina up --config configs/local.yaml --sample
@@ -83,6 +84,15 @@ test-torch: $(TORCH_ENV)/.installed ## Run what needs torch, in an environment o
 
 test-long: install ## Run all tests with five times the generated examples, and every kill and turn of a crash.
 	LAMINA_TEST_LONG=1 $(PYTEST)
+
+# Moto is a server of AWS' interfaces; s3fs asks it. They lie beside .venv, which no other test shall be slower for.
+$(OBJECTS)/.installed: tests/objects.txt constraints.txt $(DEV)
+	rm -rf $(OBJECTS) && $(BIN)/python -m pip install $(PINNED) --no-compile --target $(OBJECTS) --requirement tests/objects.txt
+	@touch $@
+
+test-objects: install $(OBJECTS)/.installed ## Archive, restore and erase in an object store, of an S3-compatible server.
+	PYTHONPATH=$(OBJECTS) $(BIN)/python -m tests.support.object_store \
+	  $(BIN)/python -m pytest -k s3 tests/integration/test_archive_files.py tests/field/test_archive.py
 
 # Names of the variables that are set; the tests refuse a server that is named and does not answer.
 SERVERS := $(filter LAMINA_TEST_%_URL,$(.VARIABLES))
@@ -177,4 +187,4 @@ hashes: install ## Write requirements anew: versions with the hash of every file
 	  --group peers --extra model --extra embedded --override /dev/stdin --output-file requirements/peers.txt
 
 clean: ## Remove what make made; the data in .lamina stay.
-	rm -rf .venv $(TORCH_ENV) $(DOORS) .venv-peers dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv $(TORCH_ENV) $(DOORS) $(OBJECTS) .venv-peers dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,28 +1,40 @@
 """What is put away can be found again, and what is deleted is gone from the files too."""
 
+import os
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import httpx
 import pytest
+from fsspec.core import url_to_fs
 
 from deployments.api import build_api
 from lamina.core.principals import KeyRole
 from lamina.wiring.archives import build_archived_notes
+from lamina.wiring.stores import utc_now
 from tests.support.application import Application
 from tests.support.jobs import in_days, run_job
 
 ALICE = "Alice Fairweather keeps the spare key of the boathouse under the third stone"
 BOB = "Bob Merriweather paints the lighthouse every other autumn"
 UNKNOWN = "01890000-0000-7000-8000-000000000000"
+# As in test_archive_files.
+S3_URL = os.environ.get("LAMINA_TEST_S3_URL")
+
+
+@pytest.fixture(params=["folder", *(["s3"] if S3_URL else [])])
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """A folder, and a path in the bucket that the environment names."""
+    return str(tmp_path / "cold") if request.param == "folder" else f"{S3_URL}/{uuid4().hex}"
 
 
 @pytest.fixture
-async def app(application: Application, tmp_path: Path) -> AsyncIterator[Application]:
+async def app(application: Application, url: str) -> AsyncIterator[Application]:
     """The application with an archive of its own."""
-    chosen = application.settings.jobs.archival.model_copy(update={"url": str(tmp_path / "cold")})
+    chosen = application.settings.jobs.archival.model_copy(update={"url": url})
     wanted = application.settings.jobs.model_copy(update={"archival": chosen})
     settings = application.settings.model_copy(update={"jobs": wanted})
     services = replace(application.services, archives=build_archived_notes(settings, application.pool))
@@ -46,8 +58,10 @@ async def archive(app: Application) -> None:
     await app.indexed()
 
 
-def bytes_in(folder: Path) -> bytes:
-    return b"".join(path.read_bytes() for path in folder.rglob("*") if path.is_file())
+def bytes_in(url: str) -> bytes:
+    store, root = url_to_fs(url)
+    store.invalidate_cache()
+    return b"".join(store.cat_file(path) for path in store.find(root))
 
 
 async def found(app: Application, query: str) -> list[str]:
@@ -116,11 +130,12 @@ async def test_the_same_text_written_again_is_a_new_note(app: Application) -> No
     assert restored.json()["results"][0]["status"] == "existed"
 
 
-async def test_a_deleted_archived_note_is_nowhere_any_more(app: Application, tmp_path: Path) -> None:
+async def test_a_deleted_archived_note_is_nowhere_any_more(app: Application, url: str) -> None:
     # given
     alice, bob = await add(app, ALICE, BOB)
     client = app.client()
     await archive(app)
+    assert bytes_in(url)
 
     # when
     deleted = await client.delete(f"/v1/archive/notes/{alice}")
@@ -132,13 +147,34 @@ async def test_a_deleted_archived_note_is_nowhere_any_more(app: Application, tmp
     assert (await client.delete(f"/v1/archive/notes/{alice}")).status_code == 404
     restored = await admin_of(app).post("/v1/archive/restore", json={"ids": [alice]})
     assert restored.json()["results"][0]["status"] == "not_archived"
-    kept = bytes_in(tmp_path)
+    kept = bytes_in(url)
     assert b"boathouse" not in kept
     assert b"Fairweather" not in kept
     answer = await client.post("/v1/search", json={"query": "Alice Fairweather"})
     assert "Fairweather" not in str(answer.json()["results"])
     audit = (await admin_of(app).post("/v1/audit", json={})).json()
     assert audit["consistent"], audit
+
+
+async def test_what_is_erased_of_a_user_is_in_no_file_and_the_others_come_back(app: Application, url: str) -> None:
+    client, ann = admin_of(app), f"ann {uuid4()}"
+    (bob,) = await add(app, BOB)
+    (other,) = await add(app, "Carla Merriweather repairs the nets of the harbour")
+    await client.post("/v1/notes", json={"content": ALICE, "user": ann})
+    await archive(app)
+    before = bytes_in(url)
+
+    # As an erasure of the user does, whose service has the archive of the shared application.
+    erased = await app.services.archives.erase_user(app.tenant, ann, utc_now())
+    restored = await client.post("/v1/archive/restore", json={"ids": [bob, other]})
+    await app.indexed()
+
+    kept = bytes_in(url)
+    assert ann.encode() in before
+    assert erased == 1
+    assert [word for word in (ann.encode(), b"Fairweather", b"boathouse") if word in kept] == []
+    assert restored.json()["restored"] == 2
+    assert (await found(app, BOB))[0] == bob
 
 
 @pytest.mark.parametrize(
