@@ -41,6 +41,7 @@ from lamina.stores.postgres.derived_notes import (
 from lamina.stores.postgres.entities import keep_entities
 from lamina.stores.postgres.epochs import bump_epoch
 from lamina.stores.postgres.events import record_events
+from lamina.stores.postgres.feedback import pinned
 from lamina.stores.postgres.inferred_edges import delete_inferences, insert_edges, read_edges, read_shared_links
 from lamina.stores.postgres.job_changes import RowChange, take_rows
 from lamina.stores.postgres.links import prune_evidence
@@ -218,7 +219,7 @@ class ConsolidationJob:
         return Page(plan if planned else None, None, seen=len(links), planned=planned)
 
     async def act(self, writer: RowWriter, area: Area, plan: ConsolidationPlan) -> RunCounts:
-        """Dissolve stale notes, write notes whose members are unchanged, and change the edges."""
+        """Dissolve stale notes, write notes whose members are unchanged and not pinned, and change the edges."""
         counts = await _dissolve(writer, area, plan.stale) if plan.stale else RunCounts()
         for one in plan.notes:
             counts += await self._write(writer, area, one)
@@ -228,6 +229,8 @@ class ConsolidationJob:
 
     async def _write(self, writer: RowWriter, area: Area, one: ConsolidatedNote) -> RunCounts:
         if not await lock_if_unchanged(writer, area, one.hashes, lasting=True):
+            return RunCounts()
+        if await pinned(writer.connection, area.tenant, list(one.hashes)):
             return RunCounts()
         if not await self._deriver.write(writer, area, one.made):
             return RunCounts()

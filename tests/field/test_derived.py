@@ -329,3 +329,22 @@ async def test_nothing_is_consolidated_of_which_a_member_is_to_end_meanwhile(sem
     await driver_of(semantic, "consolidation", job).start(order)
 
     assert {note["id"] for note in (await semantic.client().get("/v1/notes")).json()["notes"]} == set(ids)
+
+
+@pytest.mark.parametrize("is_late", [False, True])
+async def test_a_pinned_note_is_not_consolidated_even_if_the_pin_comes_meanwhile(
+    semantic: Application, is_late: bool
+) -> None:
+    ids = [await add(semantic, f"Note {number}: {text}", number) for number, text in enumerate(BACKUPS)]
+
+    async def pin() -> None:
+        assert (await semantic.client().put(f"/v1/memories/{ids[0]}/pin")).is_success
+
+    if not is_late:
+        await pin()
+    job = WatchedRemoval(job_of(semantic, "consolidation"), before_acting=pin)
+    order = Order("consolidation", Area(semantic.tenant), datetime.now(UTC), is_forced=True)
+    run = await driver_of(semantic, "consolidation", job).start(order)
+
+    assert {note["id"] for note in (await semantic.client().get("/v1/notes")).json()["notes"]} == set(ids)
+    assert (run.counts.planned > 0) is is_late

@@ -63,8 +63,8 @@ GROUP BY m.id
 ORDER BY m.id
 
 -- name: read_consolidable
--- By id, each with its first vector. Without derived notes, those that expire, and those that a consolidated note
--- was made from.
+-- By id, each with its first vector. Without derived notes, those that expire, pinned ones, which stay as they are, and
+-- those that a consolidated note was made from.
 SELECT n.id, n.user_id, n.event_at, c.embedding::real[] AS embedding
 FROM notes n
 JOIN note_chunks c ON c.note_id = n.id AND c.chunk = 0
@@ -75,6 +75,8 @@ WHERE n.tenant = %(tenant)s AND n.workspace = %(workspace)s AND n.namespace = %(
   AND NOT EXISTS (SELECT FROM note_sources s WHERE s.note_id = n.id)
   AND NOT EXISTS (SELECT FROM note_sources s JOIN notes m ON m.id = s.note_id
                   WHERE s.source_id = n.id AND m.source = %(source)s AND m.deleted_at IS NULL)
+  AND NOT EXISTS (SELECT FROM feedback f
+                  WHERE f.tenant = %(tenant)s AND f.memory_id = n.id AND f.pinned_at IS NOT NULL)
 ORDER BY n.id
 LIMIT %(limit)s
 
