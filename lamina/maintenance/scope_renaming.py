@@ -26,7 +26,7 @@ from lamina.stores.postgres.renaming import (
     find_later,
     has_archived_notes,
     has_keys_that_gain,
-    lock_notes,
+    lock_page,
     lock_renamings,
     lock_session,
     open_places,
@@ -132,9 +132,8 @@ class ScopeRenaming:
         number = 0 if operation.cursor is None else operation.cursor.int
         for place in range(number >> _PART, ROUNDS * len(PARTS)):
             part = PARTS[place % len(PARTS)]
-            page_ids = ids
+            page_ids = {**ids, "ids": await lock_page(connection, part, ids, PAGE)}
             if place % len(PARTS) == 0:
-                page_ids = {**ids, "ids": await lock_notes(connection, ids, PAGE)}
                 # Before they move: the entries of cold notes say where they were.
                 await enqueue_entries(connection, note_entries(page_ids["ids"]))
             page = await rename_page(connection, part, page_ids, PAGE)

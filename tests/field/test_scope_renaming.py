@@ -11,16 +11,22 @@ import httpx
 import psycopg
 import pytest
 
+from lamina.core.areas import Area
 from lamina.core.operations import Operation
 from lamina.core.principals import Bounds, KeyRole, new_principal
 from lamina.core.scope import Scope
 from lamina.errors import Unavailable
 from lamina.maintenance import scope_renaming
+from lamina.maintenance.reembed import ReembedJob, ReembedPolicy, VectorPage
+from lamina.maintenance.row_writer import RowWriter
+from lamina.models.batching import BatchingEmbedder
+from lamina.models.hashing import HashingModel
 from lamina.stores.postgres.connection import Connection, in_transaction
 from lamina.stores.postgres.epochs import bump_epoch
 from lamina.stores.postgres.keys import store_key
 from lamina.stores.postgres.operations import end_operations
 from lamina.stores.postgres.renaming import QUERIES, close_places
+from lamina.stores.postgres.tiers import EMBEDDED
 from lamina.wiring.operations import build_operations
 from lamina.wiring.stores import utc_now
 from tests.support.application import Application
@@ -786,7 +792,13 @@ async def test_no_operation_is_ordered_over_a_workspace_that_is_being_renamed(
     [
         ("rename_notes", "notes"),
         ("rename_deleted_notes", "notes"),
+        ("lock_procedures_to_rename", "procedures"),
+        ("lock_passages_to_rename", "passages"),
+        ("lock_messages_of_session", "messages"),
+        ("rename_messages", "messages"),
+        ("rename_documents", "passages"),
         ("rename_procedures", "procedures"),
+        ("rename_entities", "entities"),
         ("rename_session_of_notes", "notes"),
     ],
 )
@@ -801,6 +813,45 @@ def test_no_page_of_a_renaming_reads_a_table_from_end_to_end(
         rows = connection.execute(b"EXPLAIN " + QUERIES[statement], {**ids, **names}).fetchall()
 
     assert not [line for (line,) in rows if f"Seq Scan on {table}" in line]
+
+
+VECTORS = ("message_chunks", "note_chunks", "passage_chunks", "procedure_embeddings", "entity_embeddings")
+
+
+@pytest.mark.parametrize(("kind", "session"), [*((kind, None) for kind in EMBEDDED), ("messages", "s 1")])
+async def test_vectors_that_a_job_writes_meanwhile_are_renamed_with_their_rows(
+    unshared: Application, kind: str, session: str | None
+) -> None:
+    admin = unshared.client(unshared.new_key(unshared.tenant, KeyRole.ADMIN))
+    await fill(admin, workspace="old")
+    area, model = Area(unshared.tenant, "old", "default"), HashingModel(seed=2)
+    job = ReembedJob(unshared.pool, BatchingEmbedder(model), ReembedPolicy(model.identity), lambda: None)
+    begun, waiting = asyncio.Event(), asyncio.Event()
+    planned = (await job.decide(area, {"step": kind, "id": None}, utc_now())).plan
+    assert isinstance(planned, VectorPage)
+
+    async def embed(connection: Connection) -> int:
+        changed = (await job.act(RowWriter(connection, None, utc_now()), area, planned)).changed
+        begun.set()
+        await waiting.wait()
+        return changed
+
+    embedding = asyncio.create_task(in_transaction(unshared.pool, embed))
+    await begun.wait()
+    of_session = {"namespace": "default", "session": session, "to_session": "t"}
+    call = {"workspace": "old", **({"to_workspace": "new"} if session is None else of_session)}
+    renaming = asyncio.create_task(renamed(admin, **{name: id_ for name, id_ in call.items() if id_}))
+    await waits_for_a_lock(unshared, renaming)
+    waiting.set()
+
+    assert await embedding > 0
+    await renaming
+    with psycopg.connect(unshared.url) as connection:
+        place = "workspace = 'old'" if session is None else "session_id = 's 1'"
+        tables = VECTORS if session is None else ("message_chunks",)
+        counts = [f"SELECT count(*) FROM {table} WHERE {place}" for table in tables]  # noqa: S608
+        left = [connection.execute(count).fetchone() for count in counts]
+    assert left == [(0,)] * len(tables)
 
 
 async def test_notes_that_were_merged_into_deleted_ones_are_renamed_with_them(application: Application) -> None:

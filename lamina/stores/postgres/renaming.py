@@ -27,17 +27,24 @@ class RenamedPart:
 
     Args:
         counted_as: Under which name the operation counts them; ``None`` if it does not.
-        statement: Renames a page.
+        statement: Renames a page; where there are locks, the rows that these locked.
         entries: The entries of the rows in the outbox.
+        locks: Lock a page, and then rows that belong to it. They are statements of their own, so that the one behind
+            them sees also the vectors that a job wrote for these rows while they waited for it.
     """
 
     counted_as: str | None
     statement: bytes
     entries: Callable[[Iterable[UUID]], list[OutboxEntry]] | None = None
+    locks: Sequence[bytes] = ()
 
 
 def _rows_of(table: str) -> bytes:
     return QUERIES["rename_rows"].replace(b"/*table*/", table.encode())
+
+
+def _page_of(table: str) -> bytes:
+    return QUERIES["lock_rows_to_rename"].replace(b"/*table*/", table.encode())
 
 
 def _with_graph(
@@ -46,14 +53,25 @@ def _with_graph(
     return lambda ids: [*entries(ids := list(ids)), *outbox_entries("graph", ids)]
 
 
-_NOTES = RenamedPart("notes", QUERIES["rename_notes"], _with_graph(note_entries))
 PARTS: Sequence[RenamedPart] = (
-    _NOTES,
+    RenamedPart("notes", QUERIES["rename_notes"], _with_graph(note_entries), [QUERIES["lock_notes_to_rename"]]),
     RenamedPart(None, QUERIES["rename_deleted_notes"]),
-    RenamedPart("messages", QUERIES["rename_messages"], _with_graph(lambda ids: outbox_entries("messages", ids))),
-    RenamedPart("documents", QUERIES["rename_documents"], _with_graph(lambda ids: outbox_entries("documents", ids))),
-    RenamedPart("procedures", QUERIES["rename_procedures"]),
-    RenamedPart("entities", QUERIES["rename_entities"], lambda ids: outbox_entries("graph", ids)),
+    RenamedPart(
+        "messages",
+        QUERIES["rename_messages"],
+        _with_graph(lambda ids: outbox_entries("messages", ids)),
+        [_page_of("messages")],
+    ),
+    RenamedPart(
+        "documents",
+        QUERIES["rename_documents"],
+        _with_graph(lambda ids: outbox_entries("documents", ids)),
+        [_page_of("documents"), QUERIES["lock_passages_to_rename"]],
+    ),
+    RenamedPart("procedures", QUERIES["rename_procedures"], locks=[QUERIES["lock_procedures_to_rename"]]),
+    RenamedPart(
+        "entities", QUERIES["rename_entities"], lambda ids: outbox_entries("graph", ids), [_page_of("entities")]
+    ),
     RenamedPart("sessions", _rows_of("sessions")),
     RenamedPart("profiles", _rows_of("profiles")),
     RenamedPart(None, _rows_of("profile_versions")),
@@ -176,10 +194,15 @@ async def open_places(connection: Connection, ids: Ids, renaming: UUID) -> None:
     await connection.execute(QUERIES["open_places"], {**ids, "renaming": renaming})
 
 
-async def lock_notes(connection: Connection, ids: Ids, limit: int) -> list[UUID]:
-    """Lock a page of live notes until the transaction ends; return their ids."""
-    cursor = await connection.execute(QUERIES["lock_notes_to_rename"], {**ids, "limit": limit})
-    return [row["id"] async for row in cursor]
+async def lock_page(connection: Connection, part: RenamedPart, ids: Ids, limit: int) -> list[UUID]:
+    """Lock a page of a part's rows until the transaction ends; return their ids."""
+    locked: list[UUID] = []
+    for number, lock in enumerate(part.locks):
+        cursor = await connection.execute(lock, {**ids, "limit": limit, "ids": locked})
+        rows = await cursor.fetchall()
+        if number == 0:
+            locked = [row["id"] for row in rows]
+    return locked
 
 
 async def rename_page(connection: Connection, part: RenamedPart, ids: Ids, limit: int) -> RenamedPage | None:
@@ -216,6 +239,7 @@ async def rename_session(connection: Connection, ids: Ids) -> tuple[Sequence[UUI
     """Rename a session in all its rows; return ids of messages and of notes, and how many of these are live."""
     await connection.execute(QUERIES["drop_session_row"], ids)
     await connection.execute(QUERIES["rename_session_row"], ids)
+    await connection.execute(QUERIES["lock_messages_of_session"], ids)
     messages = await (await connection.execute(QUERIES["rename_session_of_messages"], ids)).fetchall()
     notes = await (await connection.execute(QUERIES["rename_session_of_notes"], ids)).fetchall()
     await connection.execute(QUERIES["rename_session_of_turns"], ids)

@@ -197,6 +197,34 @@ ORDER BY workspace, namespace, id
 LIMIT %(limit)s
 FOR UPDATE
 
+-- name: lock_rows_to_rename
+-- A page of a table, by id as everybody who locks several rows of it: nobody waits in a circle.
+SELECT id FROM /*table*/
+WHERE tenant = %(tenant)s AND workspace = %(workspace)s
+  AND (%(namespace)s::text IS NULL OR namespace = %(namespace)s)
+ORDER BY workspace, namespace, id
+LIMIT %(limit)s
+FOR UPDATE
+
+-- name: lock_passages_to_rename
+-- Of documents; a job that embeds them locks no document.
+SELECT id FROM passages WHERE document_id = ANY(%(ids)s) ORDER BY id FOR UPDATE
+
+-- name: lock_procedures_to_rename
+-- Deleted ones, too; each of the two has an index of its own.
+SELECT id FROM procedures
+WHERE tenant = %(tenant)s AND id = ANY(
+    ARRAY(SELECT id FROM procedures
+          WHERE tenant = %(tenant)s AND workspace = %(workspace)s
+            AND (%(namespace)s::text IS NULL OR namespace = %(namespace)s) AND deleted_at IS NULL
+          LIMIT %(limit)s)
+    || ARRAY(SELECT id FROM procedures
+             WHERE tenant = %(tenant)s AND workspace = %(workspace)s
+               AND (%(namespace)s::text IS NULL OR namespace = %(namespace)s) AND deleted_at IS NOT NULL
+             LIMIT %(limit)s))
+ORDER BY id
+FOR UPDATE
+
 -- name: rename_notes
 -- With notes that were merged into them.
 WITH moved AS (
@@ -234,38 +262,24 @@ FROM moved WHERE n.id = moved.id
 RETURNING n.id, n.namespace, false AS is_counted
 
 -- name: rename_messages
-WITH moved AS (
-    SELECT id FROM messages
-    WHERE tenant = %(tenant)s AND workspace = %(workspace)s
-      AND (%(namespace)s::text IS NULL OR namespace = %(namespace)s)
-    ORDER BY workspace, namespace, id
-    LIMIT %(limit)s
-    FOR UPDATE
-), chunks AS (
+WITH chunks AS (
     UPDATE message_chunks c SET workspace = %(to_workspace)s, namespace = coalesce(%(to_namespace)s, c.namespace)
-    FROM moved WHERE c.message_id = moved.id
+    WHERE c.message_id = ANY(%(ids)s)
 ), compacted AS (
     UPDATE compacted_chunks c SET workspace = %(to_workspace)s, namespace = coalesce(%(to_namespace)s, c.namespace)
-    FROM moved WHERE c.message_id = moved.id
+    WHERE c.message_id = ANY(%(ids)s)
 ), links AS (
     UPDATE memory_links l SET workspace = %(to_workspace)s, namespace = coalesce(%(to_namespace)s, l.namespace)
-    FROM moved WHERE l.from_id = moved.id
+    WHERE l.from_id = ANY(%(ids)s)
 )
 UPDATE messages m SET workspace = %(to_workspace)s, namespace = coalesce(%(to_namespace)s, m.namespace)
-FROM moved WHERE m.id = moved.id
+WHERE m.id = ANY(%(ids)s) AND m.tenant = %(tenant)s
 RETURNING m.id, m.namespace, true AS is_counted
 
 -- name: rename_documents
-WITH moved AS (
-    SELECT id FROM documents
-    WHERE tenant = %(tenant)s AND workspace = %(workspace)s
-      AND (%(namespace)s::text IS NULL OR namespace = %(namespace)s)
-    ORDER BY workspace, namespace, id
-    LIMIT %(limit)s
-    FOR UPDATE
-), parts AS (
+WITH parts AS (
     UPDATE passages p SET workspace = %(to_workspace)s, namespace = coalesce(%(to_namespace)s, p.namespace)
-    FROM moved WHERE p.document_id = moved.id
+    WHERE p.document_id = ANY(%(ids)s)
     RETURNING p.id, p.namespace
 ), chunks AS (
     UPDATE passage_chunks c SET workspace = %(to_workspace)s, namespace = coalesce(%(to_namespace)s, c.namespace)
@@ -275,57 +289,37 @@ WITH moved AS (
     FROM parts WHERE l.from_id = parts.id
 ), renamed AS (
     UPDATE documents d SET workspace = %(to_workspace)s, namespace = coalesce(%(to_namespace)s, d.namespace)
-    FROM moved WHERE d.id = moved.id
+    WHERE d.id = ANY(%(ids)s) AND d.tenant = %(tenant)s
     RETURNING d.id, d.namespace
 )
 SELECT id, namespace, true AS is_counted FROM renamed UNION ALL SELECT id, namespace, false FROM parts
 
 -- name: rename_procedures
--- Deleted ones, too; each of the two has an index of its own.
-WITH moved AS (
-    SELECT id FROM procedures
-    WHERE tenant = %(tenant)s AND id = ANY(
-        ARRAY(SELECT id FROM procedures
-              WHERE tenant = %(tenant)s AND workspace = %(workspace)s
-                AND (%(namespace)s::text IS NULL OR namespace = %(namespace)s) AND deleted_at IS NULL
-              LIMIT %(limit)s)
-        || ARRAY(SELECT id FROM procedures
-                 WHERE tenant = %(tenant)s AND workspace = %(workspace)s
-                   AND (%(namespace)s::text IS NULL OR namespace = %(namespace)s) AND deleted_at IS NOT NULL
-                 LIMIT %(limit)s))
-    FOR UPDATE
-), vectors AS (
+WITH vectors AS (
     UPDATE procedure_embeddings e SET workspace = %(to_workspace)s, namespace = coalesce(%(to_namespace)s, e.namespace)
-    FROM moved WHERE e.procedure_id = moved.id
+    WHERE e.procedure_id = ANY(%(ids)s)
 )
 UPDATE procedures p SET workspace = %(to_workspace)s, namespace = coalesce(%(to_namespace)s, p.namespace)
-FROM moved WHERE p.id = moved.id
+WHERE p.id = ANY(%(ids)s) AND p.tenant = %(tenant)s
 RETURNING p.id, p.namespace, p.deleted_at IS NULL AS is_counted
 
 -- name: rename_entities
 -- With their names, and the facts of which they are the subjects.
-WITH moved AS (
-    SELECT id FROM entities
-    WHERE tenant = %(tenant)s AND workspace = %(workspace)s
-      AND (%(namespace)s::text IS NULL OR namespace = %(namespace)s)
-    ORDER BY workspace, namespace, sha256_of(key)
-    LIMIT %(limit)s
-    FOR UPDATE
-), names AS (
+WITH names AS (
     UPDATE entity_names n SET workspace = %(to_workspace)s, namespace = coalesce(%(to_namespace)s, n.namespace)
-    FROM moved WHERE n.entity_id = moved.id
+    WHERE n.entity_id = ANY(%(ids)s)
 ), vectors AS (
     UPDATE entity_embeddings e SET workspace = %(to_workspace)s, namespace = coalesce(%(to_namespace)s, e.namespace)
-    FROM moved WHERE e.entity_id = moved.id
+    WHERE e.entity_id = ANY(%(ids)s)
 ), links AS (
     UPDATE memory_links l SET workspace = %(to_workspace)s, namespace = coalesce(%(to_namespace)s, l.namespace)
-    FROM moved WHERE l.from_id = moved.id
+    WHERE l.from_id = ANY(%(ids)s)
 ), facts AS (
     UPDATE edges e SET workspace = %(to_workspace)s, namespace = coalesce(%(to_namespace)s, e.namespace)
-    FROM moved WHERE e.from_id = moved.id
+    WHERE e.from_id = ANY(%(ids)s)
 )
 UPDATE entities e SET workspace = %(to_workspace)s, namespace = coalesce(%(to_namespace)s, e.namespace)
-FROM moved WHERE e.id = moved.id
+WHERE e.id = ANY(%(ids)s) AND e.tenant = %(tenant)s
 RETURNING e.id, e.namespace, true AS is_counted
 
 -- name: rename_rows
@@ -388,6 +382,12 @@ WHERE tenant = %(tenant)s
 -- name: rename_session_row
 UPDATE sessions SET session_id = %(to_session)s
 WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namespace)s AND session_id = %(session_id)s
+
+-- name: lock_messages_of_session
+SELECT FROM messages
+WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namespace)s AND session_id = %(session_id)s
+ORDER BY id
+FOR UPDATE
 
 -- name: rename_session_of_messages
 WITH moved AS (
