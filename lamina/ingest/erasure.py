@@ -113,7 +113,7 @@ class Eraser:
             places = {(row["workspace"], row["namespace"]) for row in rows}
             # A profile of the whole tenant lies in no place; its absence is part of every stamp.
             for workspace, namespace in sorted(places - {("", "")}):
-                await bump_epoch(connection, Scope(owner.tenant, workspace, namespace), teaches=True)
+                await bump_epoch(connection, Scope(owner.tenant, workspace, namespace), teaches=True, erases=True)
             return len(rows)
 
         erased = 0

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
 from uuid import UUID
 
 from lamina.core.events import Event, EventKind
@@ -36,7 +37,10 @@ async def restore_entries(
     if not listed:
         return []
     await require_folder_of(archive, file)
-    notes = await asyncio.to_thread(archive.read, file, [entry.id for entry in listed])
+    read = await asyncio.to_thread(archive.read, file, [entry.id for entry in listed])
+    sessions = {entry.id: entry.session for entry in listed if entry.session is not None}
+    # Its session may have been renamed since the file was written.
+    notes = [replace(note, session=sessions[note.id] or None) if note.id in sessions else note for note in read]
     new = await restore_notes(connection, notes)
     back = [note for note in notes if note.id in new]
     embedded = await restore_chunks(connection, back)

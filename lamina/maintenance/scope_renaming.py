@@ -227,7 +227,7 @@ async def _check(connection: Connection, ids: Ids, halted: UUID | None, undoes: 
     narrowest = next(name for name in ("session_id", "namespace", "workspace") if ids[name] is not None)
     kind = narrowest.removesuffix("_id")
     if await has_archived_notes(connection, source):
-        # Those of its namespace for a session: the files alone say in which sessions they were written.
+        # For a session, those of its namespace that an earlier release archived: their files alone say their sessions.
         raise Conflict("notes of the scope are archived, in files that say where; restore them, then rename it")
     if halted is not None:
         return  # It goes on, or back: both names have a part.

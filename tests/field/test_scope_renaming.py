@@ -39,7 +39,7 @@ RENAMED = {
     # The last one with its session, by a foreign key.
     *("shares", "trash", "webhooks", "workspace_settings", "response_chains"),
 }
-# What happened, and what no longer holds; and the archive, since no scope with archived notes is renamed.
+# What happened, and what no longer holds; and the archive, since no place with archived notes is renamed.
 LEFT = {
     *("archive_folders", "archived_notes", "epochs", "events", "job_runs", "operations", "outbox"),
     *("provider_cache_metrics", "response_agents", "responses"),
@@ -633,7 +633,9 @@ async def test_a_session_whose_new_name_was_taken_meanwhile_keeps_its_own(
     ],
     ids=["workspace", "session"],
 )
-async def test_a_place_with_archived_notes_keeps_its_name(application: Application, call: dict[str, str]) -> None:
+async def test_a_scope_with_notes_that_are_archived_in_files_alone_keeps_its_name(
+    application: Application, call: dict[str, str]
+) -> None:
     admin = application.client(application.new_key(application.tenant, KeyRole.ADMIN))
     await sent(admin, "POST", "/v1/notes", json={"workspace": "old", "session": "s", "content": "A buoy"})
     with psycopg.connect(application.url) as connection:
@@ -647,6 +649,66 @@ async def test_a_place_with_archived_notes_keeps_its_name(application: Applicati
 
     assert answer.status_code == 409
     assert "archived" in answer.json()["detail"]
+
+
+async def test_an_archived_note_of_another_session_or_none_holds_no_session_up_and_its_own_follows(
+    application: Application,
+) -> None:
+    admin = application.client(application.new_key(application.tenant, KeyRole.ADMIN))
+    place = {"workspace": "old", "namespace": "default"}
+    await sent(admin, "POST", "/v1/notes", json={**place, "session": "s", "content": "A buoy"})
+    with psycopg.connect(application.url) as connection:
+        archived = (
+            "INSERT INTO archived_notes (id, tenant, workspace, namespace, session_id, content_hash, file, archived_at)"
+            " VALUES (gen_random_uuid(), %s, 'old', 'default', %s, '', 'folder/no_file', now())"
+        )
+        for session in ("s", "another", ""):
+            connection.execute(archived, [application.tenant, session])
+
+    onto = await admin.post("/v1/scopes/rename", json={**place, "session": "s", "to_session": "another"})
+    operation = await renamed(admin, **place, session="s", to_session="t")
+
+    assert (onto.status_code, "archived notes" in onto.json()["detail"]) == (409, True)
+    assert operation["counts"] == {"notes": 1}
+    with psycopg.connect(application.url) as connection:
+        sessions = "SELECT session_id FROM archived_notes WHERE tenant = %s ORDER BY session_id"
+        assert connection.execute(sessions, [application.tenant]).fetchall() == [("",), ("another",), ("t",)]
+
+
+async def test_the_erasure_of_a_user_does_not_wait_for_a_renaming_that_was_given_up_halfway(
+    unshared: Application, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    admin = unshared.client(unshared.new_key(unshared.tenant, KeyRole.ADMIN))
+    for user in ("ann", "bob"):
+        turn = {"workspace": "old", "session": f"s {user}", "user": user, "messages": [{"content": f"{user}: Ahoy"}]}
+        await sent(admin, "POST", "/v1/turns", json=turn)
+        await sent(admin, "POST", "/v1/notes", json={"workspace": "old", "user": user, "content": f"{user} has a buoy"})
+    renaming = unshared.services.scope_renaming
+    step = renaming.step
+
+    async def halting(operation: Operation) -> None:
+        if not rows_in(unshared, "old")["messages"]:
+            raise Unavailable("postgres", "gone away")
+        await step(operation)
+
+    monkeypatch.setattr(renaming, "step", halting)
+    body = {"workspace": "old", "to_workspace": "new"}
+    begun = (await sent(admin, "POST", "/v1/scopes/rename", json=body))["operation"]
+    with psycopg.connect(unshared.url) as connection:
+        connection.execute("UPDATE operations SET failures = 100, retry_at = NULL WHERE id = %s", [begun["id"]])
+    await unshared.services.operations.work()
+    assert (await sent(admin, "GET", f"/v1/operations/{begun['id']}"))["state"] == "failed"
+
+    receipt = await sent(admin, "DELETE", "/v1/users?user=ann")
+    monkeypatch.setattr(renaming, "step", step)
+    await renamed(admin, **body)
+
+    assert (receipt["complete"], set(receipt["left"].values())) == (True, {0})
+    # The messages of the other user had moved before their session.
+    kept = {"messages": 1, "notes": 1, "sessions": 1}
+    assert {kind: rows_in(unshared, "new")[kind] for kind in kept} == kept
+    assert rows_in(unshared, "old")["sessions"] == 0
+    assert await drift(unshared) == {}
 
 
 def key_bound_to(application: Application, role: KeyRole = KeyRole.WRITER, **bounds: list[str]) -> httpx.AsyncClient:
@@ -800,6 +862,8 @@ async def test_no_operation_is_ordered_over_a_workspace_that_is_being_renamed(
         ("rename_procedures", "procedures"),
         ("rename_entities", "entities"),
         ("rename_session_of_notes", "notes"),
+        ("rename_session_of_archived_notes", "archived_notes"),
+        ("has_archived_notes_of_any_session", "archived_notes"),
     ],
 )
 @pytest.mark.parametrize("namespace", [None, "default"])

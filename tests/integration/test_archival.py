@@ -157,6 +157,32 @@ async def test_archived_notes_come_back_with_every_column_vector_version_and_lin
     assert files(folder) == []
 
 
+async def test_an_archived_note_comes_back_into_its_session_as_that_is_called_by_then(app: Application) -> None:
+    [renamed] = await add(app, MEETINGS[0], session="s")
+    await add(app, MEETINGS[1])
+    await cooled(app)
+    await archived(app)
+    await execute(app, "UPDATE archived_notes SET session_id = 't' WHERE session_id = 's' AND tenant = %(tenant)s")
+
+    await restore(app, [row["id"] for row in await listed(app)])
+
+    rows = await execute(app, "SELECT id, session_id FROM notes WHERE tenant = %(tenant)s")
+    sessions = {row["id"]: row["session_id"] for row in rows}
+    assert (len(sessions), sessions.pop(renamed), list(sessions.values())) == (2, "t", [None])
+
+
+async def test_a_note_of_which_its_file_alone_says_the_session_comes_back_into_that(app: Application) -> None:
+    [note] = await add(app, MEETINGS[0], session="s")
+    await cooled(app)
+    await archived(app)
+    await execute(app, "UPDATE archived_notes SET session_id = NULL WHERE tenant = %(tenant)s")
+
+    await restore(app, [note])
+
+    [row] = await execute(app, "SELECT session_id FROM notes WHERE tenant = %(tenant)s")
+    assert row["session_id"] == "s"
+
+
 async def test_a_file_holds_what_is_archived_in_the_folder_of_its_scope(app: Application, folder: Path) -> None:
     await add(app, "one of the first place")
     await add(app, "one of the second place", namespace="other")

@@ -22,6 +22,7 @@ class ArchivedEntry:
     """The place of an archived note.
 
     Args:
+        session: Its session, as it is called now; empty for none, ``None`` if its file alone says it.
         file: Name of its file in the archive.
         run: The run that archived it, as long as that can be undone.
         archived_at: The time for which that run decided, in UTC.
@@ -32,6 +33,7 @@ class ArchivedEntry:
     workspace: str
     namespace: str
     user: str | None
+    session: str | None
     file: str
     run: UUID | None
     archived_at: datetime
@@ -166,6 +168,7 @@ async def _entries(connection: Connection, query: bytes, parameters: Mapping[str
             workspace=row["workspace"],
             namespace=row["namespace"],
             user=row["user_id"],
+            session=row["session_id"],
             file=row["file"],
             run=row["run_id"],
             archived_at=row["archived_at"],

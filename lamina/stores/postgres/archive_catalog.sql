@@ -1,5 +1,5 @@
 -- name: list_archived
-SELECT id, tenant, workspace, namespace, user_id, file, run_id, archived_at
+SELECT id, tenant, workspace, namespace, user_id, session_id, file, run_id, archived_at
 FROM archived_notes
 WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namespace)s
   AND id > coalesce(%(after_id)s::uuid, '00000000-0000-0000-0000-000000000000')
@@ -7,7 +7,7 @@ ORDER BY id
 LIMIT %(limit)s OFFSET %(offset)s
 
 -- name: find_archived_of_user
-SELECT id, tenant, workspace, namespace, user_id, file, run_id, archived_at
+SELECT id, tenant, workspace, namespace, user_id, session_id, file, run_id, archived_at
 FROM archived_notes a
 WHERE tenant = %(tenant)s AND user_id = %(user_id)s
   AND file = (
@@ -50,13 +50,13 @@ WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namesp
 GROUP BY file
 
 -- name: find_archived
-SELECT id, tenant, workspace, namespace, user_id, file, run_id, archived_at
+SELECT id, tenant, workspace, namespace, user_id, session_id, file, run_id, archived_at
 FROM archived_notes
 WHERE tenant = %(tenant)s AND id = ANY(%(ids)s)
 ORDER BY id
 
 -- name: list_archived_file
-SELECT id, tenant, workspace, namespace, user_id, file, run_id, archived_at
+SELECT id, tenant, workspace, namespace, user_id, session_id, file, run_id, archived_at
 FROM archived_notes
 WHERE file = %(file)s
 ORDER BY id

@@ -47,8 +47,9 @@ WHERE from_id = ANY(%(ids)s) OR (to_id = ANY(%(ids)s) AND kind = 'similar' AND f
 ORDER BY from_id, to_id, kind
 
 -- name: insert_archived
-INSERT INTO archived_notes (id, tenant, workspace, namespace, user_id, content_hash, file, run_id, archived_at)
-SELECT id, tenant, workspace, namespace, user_id, content_hash, %(file)s, %(run_id)s, %(moment)s
+INSERT INTO archived_notes (
+    id, tenant, workspace, namespace, user_id, session_id, content_hash, file, run_id, archived_at)
+SELECT id, tenant, workspace, namespace, user_id, coalesce(session_id, ''), content_hash, %(file)s, %(run_id)s, %(moment)s
 FROM notes
 WHERE id = ANY(%(ids)s)
 

@@ -17,7 +17,12 @@ RENAMING_RETRY_S = 2
 
 
 async def bump_epoch(
-    connection: Connection, scope: Scope, *, teaches: bool = False, renaming: UUID | None = None
+    connection: Connection,
+    scope: Scope,
+    *,
+    teaches: bool = False,
+    renaming: UUID | None = None,
+    erases: bool = False,
 ) -> int:
     """Raise the epoch of the scope's namespace; call it last, its row is locked until the commit.
 
@@ -28,6 +33,7 @@ async def bump_epoch(
             become stale. A change of an order or a count teaches nothing, nor do the messages of a conversation, which
             would otherwise make them stale with every turn.
         renaming: The renaming whose step this is; no other write goes into a place that is being renamed.
+        erases: Whether this erases a user, which waits for no renaming that was given up halfway: its end may be far.
 
     Raises:
         Unavailable: If the place is being renamed; the write is undone with its transaction.
@@ -36,9 +42,9 @@ async def bump_epoch(
     cursor = await connection.execute(QUERIES["bump_epoch"], parameters)
     row = await cursor.fetchone()
     assert row is not None  # noqa: S101 - the upsert returns its row
-    await _refuse_while_renamed(connection, row["renaming"], renaming)
+    await _refuse_while_renamed(connection, row["renaming"], renaming, erases=erases)
     if row["epoch"] == 1:  # The first write may have waited for the order of a renaming, whose mark it did not see.
-        await refuse_renamed(connection, scope.tenant, scope.workspace, scope.namespace, renaming)
+        await refuse_renamed(connection, scope.tenant, scope.workspace, scope.namespace, renaming, erases=erases)
     if teaches:
         # A statement of its own, for it sees the rows of a response that was stored while the one above waited.
         await end_responses(connection, scope.tenant, scope.workspace, scope.agent)
@@ -46,7 +52,13 @@ async def bump_epoch(
 
 
 async def refuse_renamed(
-    connection: Connection, tenant: str, workspace: str, namespace: str, renaming: UUID | None = None
+    connection: Connection,
+    tenant: str,
+    workspace: str,
+    namespace: str,
+    renaming: UUID | None = None,
+    *,
+    erases: bool = False,
 ) -> None:
     """Check that a place is not being renamed, and keep it so until the transaction ends.
 
@@ -57,15 +69,19 @@ async def refuse_renamed(
     await connection.execute(QUERIES["lock_places"], place)
     # A statement of its own, which sees the mark of the renaming that the one before waited for.
     for row in await (await connection.execute(QUERIES["read_renamings"], place)).fetchall():
-        await _refuse_while_renamed(connection, row["renaming"], renaming)
+        await _refuse_while_renamed(connection, row["renaming"], renaming, erases=erases)
 
 
-async def _refuse_while_renamed(connection: Connection, found: UUID | None, own: UUID | None) -> None:
+async def _refuse_while_renamed(
+    connection: Connection, found: UUID | None, own: UUID | None, *, erases: bool = False
+) -> None:
     if found is None or found == own:
         return
     # A statement of its own sees the operation also where the one before waited for the commit that ordered it.
     row = await (await connection.execute(QUERIES["read_open_renaming"], {"renaming": found})).fetchone()
     if row is not None and row["state"] == "failed":
+        if erases:
+            return
         reason = f"its renaming {found} was given up halfway; order it again, or undo it"
         raise Unavailable("namespace", reason, RENAMING_RETRY_S)
     if row is not None:

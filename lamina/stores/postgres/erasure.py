@@ -11,6 +11,14 @@ from lamina.stores.postgres.queries import load_queries
 from lamina.stores.postgres.tiers import ERASED, TIER_ROWS
 
 QUERIES = load_queries("erasure.sql")
+_COUNT_EMPTY, _LOCK_EMPTY, _DELETE_EMPTY = (
+    statement.replace(b"/*is_empty*/ true", QUERIES["is_empty_session"])
+    for statement in (
+        QUERIES["count_empty_sessions"],
+        QUERIES["lock_empty_sessions"],
+        QUERIES["delete_empty_sessions"],
+    )
+)
 
 
 async def delete_user_rows(connection: Connection, kind: str, tenant: str, user: str, *, limit: int) -> list[DictRow]:
@@ -49,7 +57,7 @@ async def erase_notes(connection: Connection, tenant: str, ids: Sequence[UUID]) 
 async def count_empty_sessions(connection: Connection, tenant: str, made_before: datetime) -> int:
     """Count the sessions without messages that were made before a time."""
     parameters = {"tenant": tenant, "made_before": made_before}
-    row = await (await connection.execute(QUERIES["count_empty_sessions"], parameters)).fetchone()
+    row = await (await connection.execute(_COUNT_EMPTY, parameters)).fetchone()
     return int(row["sessions"]) if row else 0
 
 
@@ -61,9 +69,9 @@ async def delete_empty_sessions(
     They are locked before it is looked: the transaction that writes into one may not have ended.
     """
     parameters = {"tenant": tenant, "limit": limit, "made_before": made_before}
-    rows = await (await connection.execute(QUERIES["lock_empty_sessions"], parameters)).fetchall()
+    rows = await (await connection.execute(_LOCK_EMPTY, parameters)).fetchall()
     names = {name: [row[name] for row in rows] for name in ("workspace", "namespace", "session_id")}
-    return await (await connection.execute(QUERIES["delete_empty_sessions"], names | {"tenant": tenant})).fetchall()
+    return await (await connection.execute(_DELETE_EMPTY, names | {"tenant": tenant})).fetchall()
 
 
 async def forget_bound_user(pool: Pool, tenant: str, user: str) -> int:

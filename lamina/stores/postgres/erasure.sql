@@ -39,23 +39,29 @@ DELETE FROM edge_evidence v USING edges e
 WHERE e.id = v.edge_id AND e.tenant = %(tenant)s AND v.user_id = %(user_id)s
 RETURNING e.id AS edge_id, e.from_id, e.to_id, e.workspace, e.namespace
 
+-- name: is_empty_session
+-- A part of the statements below. A renaming moves messages before their sessions: they may be under its other name.
+NOT EXISTS (
+    SELECT FROM messages m
+    WHERE m.tenant = s.tenant AND m.workspace = s.workspace AND m.namespace = s.namespace
+      AND m.session_id = s.session_id
+) AND NOT EXISTS (
+    SELECT FROM epochs e
+    JOIN operations o ON o.id = e.renaming
+    JOIN messages m ON m.tenant = s.tenant AND m.workspace IN (o.workspace, o.request ->> 'to_workspace')
+     AND m.namespace IN (s.namespace, o.namespace, o.request ->> 'to_namespace') AND m.session_id = s.session_id
+    WHERE e.tenant = s.tenant AND e.workspace = s.workspace AND e.namespace IN ('', s.namespace)
+)
+
 -- name: count_empty_sessions
 SELECT count(*) AS sessions FROM sessions s
 WHERE tenant = %(tenant)s AND created_at <= %(made_before)s
-  AND NOT EXISTS (
-      SELECT FROM messages m
-      WHERE m.tenant = s.tenant AND m.workspace = s.workspace AND m.namespace = s.namespace
-        AND m.session_id = s.session_id
-  )
+  AND /*is_empty*/ true
 
 -- name: lock_empty_sessions
 SELECT workspace, namespace, session_id FROM sessions s
 WHERE tenant = %(tenant)s AND (%(made_before)s::timestamptz IS NULL OR created_at <= %(made_before)s)
-  AND NOT EXISTS (
-      SELECT FROM messages m
-      WHERE m.tenant = s.tenant AND m.workspace = s.workspace AND m.namespace = s.namespace
-        AND m.session_id = s.session_id
-  )
+  AND /*is_empty*/ true
 ORDER BY workspace, namespace, session_id
 LIMIT %(limit)s
 FOR UPDATE OF s
@@ -64,11 +70,7 @@ FOR UPDATE OF s
 DELETE FROM sessions s
 USING unnest(%(workspace)s::text[], %(namespace)s::text[], %(session_id)s::text[]) AS e (workspace, namespace, session_id)
 WHERE s.tenant = %(tenant)s AND s.workspace = e.workspace AND s.namespace = e.namespace AND s.session_id = e.session_id
-  AND NOT EXISTS (
-      SELECT FROM messages m
-      WHERE m.tenant = s.tenant AND m.workspace = s.workspace AND m.namespace = s.namespace
-        AND m.session_id = s.session_id
-  )
+  AND /*is_empty*/ true
 RETURNING s.workspace, s.namespace
 
 -- name: forget_bound_user

@@ -167,8 +167,10 @@ async def clear_place(connection: Connection, ids: Ids) -> None:
 
 
 async def has_archived_notes(connection: Connection, ids: Ids) -> bool:
-    """Report whether notes of a namespace or a workspace lie in the archive, whose files say where."""
-    row = await (await connection.execute(QUERIES["has_archived_notes"], ids)).fetchone()
+    """Report whether notes of a scope lie in the archive, and its files alone say where."""
+    of_a_place = ids.get("session_id") is None
+    query = QUERIES["has_archived_notes"] if of_a_place else QUERIES["has_archived_notes_of_any_session"]
+    row = await (await connection.execute(query, ids)).fetchone()
     return bool(row and row["has_some"])
 
 
@@ -242,6 +244,7 @@ async def rename_session(connection: Connection, ids: Ids) -> tuple[Sequence[UUI
     await connection.execute(QUERIES["lock_messages_of_session"], ids)
     messages = await (await connection.execute(QUERIES["rename_session_of_messages"], ids)).fetchall()
     notes = await (await connection.execute(QUERIES["rename_session_of_notes"], ids)).fetchall()
+    await connection.execute(QUERIES["rename_session_of_archived_notes"], ids)
     await connection.execute(QUERIES["rename_session_of_turns"], ids)
     for row in await (await connection.execute(QUERIES["find_session_in_trash"], ids)).fetchall():
         rows = {table: [_in_session(one, ids) for one in found] for table, found in row["rows"].items()}

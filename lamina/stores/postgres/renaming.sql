@@ -125,7 +125,10 @@ SELECT array_remove(ARRAY[
                    AND namespace = %(namespace)s AND session_id = %(session_id)s) THEN 'messages' END,
     CASE WHEN EXISTS (SELECT FROM notes WHERE tenant = %(tenant)s AND workspace = %(workspace)s
                    AND namespace = %(namespace)s AND session_id = %(session_id)s AND deleted_at IS NULL)
-         THEN 'notes' END
+         THEN 'notes' END,
+    CASE WHEN EXISTS (SELECT FROM archived_notes WHERE tenant = %(tenant)s AND workspace = %(workspace)s
+                   AND namespace = %(namespace)s AND session_id = %(session_id)s)
+         THEN 'archived notes' END
 ], NULL)::text[] AS kinds
 
 -- name: lock_session_row
@@ -142,6 +145,13 @@ SELECT EXISTS (
     SELECT FROM archived_notes
     WHERE tenant = %(tenant)s AND workspace = %(workspace)s
       AND (%(namespace)s::text IS NULL OR namespace = %(namespace)s)
+) AS has_some
+
+-- name: has_archived_notes_of_any_session
+-- Of which the file alone says the session.
+SELECT EXISTS (
+    SELECT FROM archived_notes
+    WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namespace)s AND session_id IS NULL
 ) AS has_some
 
 -- name: count_besides
@@ -423,6 +433,10 @@ UPDATE notes SET session_id = %(to_session)s
 WHERE tenant = %(tenant)s AND id IN (
     SELECT id FROM live UNION SELECT id FROM deleted WHERE session_id = %(session_id)s UNION SELECT id FROM merged)
 RETURNING id, deleted_at IS NULL AS is_counted
+
+-- name: rename_session_of_archived_notes
+UPDATE archived_notes SET session_id = %(to_session)s
+WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namespace)s AND session_id = %(session_id)s
 
 -- name: rename_session_of_turns
 UPDATE agent_turns SET session_id = %(to_session)s
