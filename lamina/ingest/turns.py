@@ -70,7 +70,14 @@ from lamina.stores.postgres.outbox import (
     outbox_entries,
 )
 from lamina.stores.postgres.profiles import ProfileWrite, add_statements, patch_profile, revert_profile
-from lamina.stores.postgres.trash import TrashPolicy, discard, erase_from_trash, find_discarded, revive_notes
+from lamina.stores.postgres.trash import (
+    TrashPolicy,
+    discard,
+    erase_from_trash,
+    find_discarded,
+    revive_compacted,
+    revive_notes,
+)
 from lamina.stores.postgres.workspace_settings import read_settings
 from lamina.text.hygiene import clean, composed
 
@@ -481,7 +488,7 @@ class Recorder:
     async def delete_message(
         self, tenant: str, id_: UUID, *, before: Before | None = None, operation: UUID | None = None
     ) -> None:
-        """Delete a message; memories drawn from it and its summaries stay.
+        """Delete a message; memories drawn from it and its summaries stay, and what it replaced is live again.
 
         Args:
             tenant: Whose message.
@@ -498,9 +505,11 @@ class Recorder:
                 await before(connection)
             now = self._clock()
             await discard(connection, self._trash, TrashKind.MESSAGE, tenant, id_, now, operation=operation)
-            scope = await delete_message(connection, tenant, id_)
+            scope, replaced = await delete_message(connection, tenant, id_)
+            alone = await revive_compacted(connection, replaced)
             nodes = await self._linker.forget(connection, [id_])
-            await enqueue_entries(connection, [*outbox_entries("messages", [id_]), *outbox_entries("graph", nodes)])
+            touched = [*outbox_entries("messages", [id_, *alone]), *outbox_entries("graph", [*nodes, *alone])]
+            await enqueue_entries(connection, touched)
             await bump_epoch(connection, scope, teaches=True)
             await record_event(connection, Event.of(scope, EventKind.MESSAGE_DELETED, id_))
 

@@ -168,6 +168,21 @@ async def test_an_undo_brings_back_exactly_the_same_rows(app: Application) -> No
     assert (await compact(app)).counts.changed == run.counts.changed
 
 
+async def test_what_a_deleted_summary_stood_for_stands_in_the_session_again(app: Application) -> None:
+    said = full("the code of the gate is 7719")
+    await say(app, "long", *said)
+    await compact(app, compaction_of(app))
+    summary = (await history(app, "long"))[0]
+
+    answer = await app.client().delete(f"/v1/messages/{summary['id']}")
+    standing = await history(app, "long", include_compacted=True)
+    found = await found_messages(app, "the code of the gate", session="long")
+
+    assert (summary["is_summary"], answer.status_code) == (True, 204)
+    assert [(item["content"], item["compacted_into"]) for item in standing] == [(content, None) for content in said]
+    assert said[0] in [item["content"] for item in found]
+
+
 async def test_a_summary_is_linked_to_the_entities_that_it_and_its_messages_name(app: Application) -> None:
     await app.client().post("/v1/entities", json={"name": "Gate House", "type": "place"})
     await say(app, "s", *full("the code of the Gate House is 7719"))

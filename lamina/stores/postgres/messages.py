@@ -166,8 +166,8 @@ def _columns(new: Mapping[bytes, PreparedMessage], first: int, now: datetime) ->
     }
 
 
-async def delete_message(connection: Connection, tenant: str, id_: UUID) -> Scope:
-    """Delete a message and return where it was.
+async def delete_message(connection: Connection, tenant: str, id_: UUID) -> tuple[Scope, list[UUID]]:
+    """Delete a message; return where it was, and the messages that it replaced if it is a summary.
 
     Raises:
         NotFound: If the tenant has no such message.
@@ -176,7 +176,7 @@ async def delete_message(connection: Connection, tenant: str, id_: UUID) -> Scop
     row = await cursor.fetchone()
     if row is None:
         raise NotFound("message", str(id_))
-    return Scope(tenant, row["workspace"], row["namespace"], row["user_id"], session=row["session_id"])
+    return Scope(tenant, row["workspace"], row["namespace"], row["user_id"], session=row["session_id"]), row["replaced"]
 
 
 def chunk_columns(chunks: Mapping[UUID, Sequence[Chunk]], generation: int) -> dict[str, Any]:

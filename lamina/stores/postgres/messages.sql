@@ -368,14 +368,20 @@ SELECT (SELECT count(*) FROM messages WHERE tenant = %(tenant)s AND user_id = %(
 SELECT id FROM messages WHERE id = ANY(%(ids)s) AND tenant = %(tenant)s
 
 -- name: delete_message
--- Its vectors are deleted with it, and what the journal of job runs says of it.
+-- Its vectors are deleted with it, and what the journal of job runs says of it. Of a summary, with what it replaced.
 WITH gone AS (
     DELETE FROM messages WHERE id = %(id)s AND tenant = %(tenant)s
-    RETURNING id, workspace, namespace, user_id, session_id
+    RETURNING id, tenant, workspace, namespace, user_id, session_id, is_summary
 ), kept AS (
     DELETE FROM job_changes j USING gone WHERE j.row_id = gone.id
 )
-SELECT workspace, namespace, user_id, session_id FROM gone
+SELECT workspace, namespace, user_id, session_id,
+       ARRAY(SELECT m.id FROM messages m
+             WHERE gone.is_summary AND m.compacted_into = gone.id
+               AND (m.tenant, m.workspace, m.namespace, m.session_id)
+                   = (gone.tenant, gone.workspace, gone.namespace, gone.session_id)
+             ORDER BY m.id) AS replaced
+FROM gone
 
 -- name: read_found_messages
 -- Rows of hits: a part of one statement. It asks again for all that the query may see, for a row may have

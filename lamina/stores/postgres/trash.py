@@ -131,10 +131,15 @@ async def revive_rows(connection: Connection, rows: Mapping[str, Sequence[Mappin
         for table in _TABLES:
             if rows.get(table):
                 await connection.execute(QUERIES["revive_rows"], {"relation": table, "rows": Json(rows[table])})
-        for message in rows.get("messages", ()):
-            await connection.execute(QUERIES["revive_compacted"], {"id": message["id"]})
+        await revive_compacted(connection, [UUID(message["id"]) for message in rows.get("messages", ())])
     except psycopg.errors.UniqueViolation as error:
         raise Conflict("the scope has the same again; change or delete that one") from error
+
+
+async def revive_compacted(connection: Connection, ids: Sequence[UUID]) -> list[UUID]:
+    """Let those of some messages whose summary is gone stand for themselves again; return these."""
+    cursor = await connection.execute(QUERIES["revive_compacted"], {"ids": list(ids)})
+    return [row["id"] async for row in cursor]
 
 
 async def erase_from_trash(connection: Connection, tenant: str, ids: Sequence[UUID]) -> None:

@@ -113,22 +113,24 @@ DO UPDATE SET next_position = greatest(sessions.next_position, excluded.next_pos
 SELECT revive_rows(%(relation)s, %(rows)s)
 
 -- name: revive_compacted
--- A message whose summary is gone stands for itself again, with its vectors where they are searched.
+-- Messages whose summary is gone stand for themselves again, with their vectors where they are searched.
 WITH alone AS (
     UPDATE messages m SET compacted_at = NULL, compacted_into = NULL
-    WHERE m.id = %(id)s AND m.compacted_at IS NOT NULL
+    WHERE m.id = ANY(%(ids)s) AND m.compacted_at IS NOT NULL
       AND NOT EXISTS (SELECT FROM messages s WHERE s.id = m.compacted_into)
     RETURNING m.id
 ), back AS (
     DELETE FROM compacted_chunks c USING alone WHERE c.message_id = alone.id RETURNING c.*
+), put_back AS (
+    INSERT INTO message_chunks (
+        message_id, chunk, tenant, workspace, namespace, session_id, user_id, occurred_at, text_start, text_end,
+        generation, embedding)
+    SELECT message_id, chunk, tenant, workspace, namespace, session_id, user_id, occurred_at, text_start, text_end,
+           generation, embedding
+    FROM back
+    ON CONFLICT DO NOTHING
 )
-INSERT INTO message_chunks (
-    message_id, chunk, tenant, workspace, namespace, session_id, user_id, occurred_at, text_start, text_end, generation,
-    embedding)
-SELECT message_id, chunk, tenant, workspace, namespace, session_id, user_id, occurred_at, text_start, text_end, generation,
-       embedding
-FROM back
-ON CONFLICT DO NOTHING
+SELECT id FROM alone
 
 -- name: end_trash
 DELETE FROM trash WHERE tenant = %(tenant)s AND deleted_at <= %(cutoff)s
