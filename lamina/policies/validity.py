@@ -135,7 +135,7 @@ def decide_validities(claims: Iterable[Claim]) -> dict[UUID, Validity]:
     for claim in ordered:
         held = edges.get(claim.edge)
         if claim.replaced_by is not None:
-            if held is not None:
+            if held is not None and held.validity.valid_to is None:
                 edges[claim.edge] = _ended(held, claim.stated_at, claim.replaced_by)
             continue
         for id_, other in list(edges.items()):

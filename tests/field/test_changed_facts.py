@@ -164,6 +164,31 @@ async def test_a_stated_fact_ends_those_that_it_replaces_whatever_they_state(app
     assert await held(client, "Orion") == [("Greek", None), ("Latin", "2026-06-01")]
 
 
+async def test_a_fact_is_replaced_by_none_that_began_before_it(application: Application) -> None:
+    client = application.client()
+    several = await state(client, "Orion", "speaks", "Latin", valid_from=JUNE)
+    one = await state(client, "Orion", "lives_in", "Oslo", valid_from=JUNE)
+    fields = {"subject": "Orion", "relation": "lives_in", "object": "Bergen", "valid_from": MAY}
+
+    of_several = await client.post("/v1/facts", json={**fields, "replaces": [several["id"]]})
+    of_one = await client.post("/v1/facts", json={**fields, "replaces": [one["id"]]})
+
+    assert (of_several.status_code, of_one.status_code) == (422, 422)
+    assert "2026-06-01" in of_one.text
+    assert await held(client, "Orion") == [("Latin", None), ("Oslo", None)]
+
+
+async def test_a_fact_that_ended_before_ends_no_second_time(application: Application) -> None:
+    client = application.client()
+    first = await state(client, "Orion", "lives_in", "Oslo", valid_from=MAY)
+    second = await state(client, "Orion", "lives_in", "Bergen", valid_from=JUNE)
+
+    third = await state(client, "Orion", "lives_in", "Rome", valid_from=JULY, replaces=[first["id"], second["id"]])
+
+    assert third["replaced"] == [second["id"]]
+    assert await held(client, "Orion") == [("Rome", None), ("Bergen", "2026-07-01"), ("Oslo", "2026-06-01")]
+
+
 async def test_a_fact_that_is_not_there_cannot_be_replaced_and_nothing_is_written(application: Application) -> None:
     client = application.client()
     await state(client, "Orion", "speaks", "Latin")

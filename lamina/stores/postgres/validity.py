@@ -6,7 +6,7 @@ from datetime import datetime
 from uuid import UUID
 
 from lamina.core.scope import Scope
-from lamina.errors import NotFound
+from lamina.errors import InvalidInput, NotFound
 from lamina.policies.validity import ENDS, OWN_VALUE, STATES, Claim, decide_validities
 from lamina.stores.postgres.connection import Connection, scope_parameters
 from lamina.stores.postgres.queries import load_queries
@@ -66,7 +66,7 @@ def _multirange(intervals: Sequence[tuple[datetime, datetime]]) -> str:
 async def replace_edges(
     connection: Connection, scope: Scope, old: Collection[UUID], new: UUID, at: datetime
 ) -> dict[UUID, UUID]:
-    """Record that edges were replaced by another; return them with the entities that they start from.
+    """Record that edges were replaced by another; return those that held until then, with the entities they start from.
 
     Args:
         connection: Inside the transaction that stored the new edge.
@@ -77,14 +77,19 @@ async def replace_edges(
 
     Raises:
         NotFound: If one of them is not there.
+        InvalidInput: If one of them began only later.
     """
     parameters = {**scope_parameters(scope), "old": sorted(old), "new": new, "at": at}
     found = await connection.execute(QUERIES["find_replaceable"], parameters)
-    subjects = {row["id"]: row["from_id"] async for row in found}
+    rows = {row["id"]: row async for row in found}
     for id_ in old:
-        if id_ not in subjects:
+        if id_ not in rows:
             raise NotFound("fact", str(id_))
+        if (began := rows[id_]["valid_from"]) > at:
+            reason = f"is {at.isoformat()}, but fact {id_}, which is to be replaced, began at {began.isoformat()}"
+            raise InvalidInput("valid_from", f"{reason}; name that moment or a later one, or delete what never held")
+    subjects = {id_: row["from_id"] for id_, row in rows.items() if row["valid_to"] is None or row["valid_to"] >= at}
     await lock_subjects(connection, set(subjects.values()))
-    await connection.execute(QUERIES["replace_edges"], parameters)
+    await connection.execute(QUERIES["replace_edges"], {**parameters, "old": sorted(subjects)})
     await settle_edges(connection, set(subjects.values()))
     return subjects

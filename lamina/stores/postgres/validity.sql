@@ -38,7 +38,8 @@ SELECT DISTINCT from_id FROM edges WHERE from_id = ANY(%(ids)s) AND (type = ANY(
 
 -- name: find_replaceable
 -- Edges of a namespace other than the new one; for one user, those that rest on this user's evidence alone.
-SELECT e.id, e.from_id
+SELECT e.id, e.from_id, e.valid_to,
+       coalesce(e.valid_from, (SELECT min(v.seen_at) FROM edge_evidence v WHERE v.edge_id = e.id)) AS valid_from
 FROM edges e
 WHERE e.id = ANY(%(old)s) AND e.id <> %(new)s
   AND e.tenant = %(tenant)s AND e.workspace = %(workspace)s AND e.namespace = %(namespace)s
