@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -202,12 +202,37 @@ async def test_sub_agents_of_a_swarm_share_answers_and_other_swarms_and_users_do
         assert replica.searched == before + 1, scope
 
 
-async def test_sub_agents_with_different_memory_profiles_do_not_share(replica: Replica) -> None:
+PROFILE = MemoryProfile((Tier.NOTES,), 3, 0.1)
+OTHER_VALUES: dict[str, object] = {
+    "tiers": (Tier.NOTES, Tier.GRAPH),
+    "max_context_chunks": 4,
+    "min_relevance": 0.2,
+    "ttl_days": 30.0,
+    "prompt_suffix": "Be brief.",
+    "is_verified": True,
+    "shows_profile": False,
+}
+
+
+@pytest.mark.parametrize("field", [field.name for field in fields(MemoryProfile) if field.name != "updated_at"])
+async def test_sub_agents_with_different_memory_profiles_do_not_share(replica: Replica, field: str) -> None:
+    replica.stamps.stamp = replace(STAMP, profile=PROFILE)
     await replica.ask(ANN)
-    replica.stamps.stamp = replace(STAMP, profile=MemoryProfile((Tier.NOTES,), 3, 0.1))
+    replica.stamps.stamp = replace(STAMP, profile=replace(PROFILE, **{field: OTHER_VALUES[field]}))
 
     assert (await replica.ask(BOB)).layers == ()
     assert replica.searched == 2
+
+
+@pytest.mark.parametrize(("suffix", "is_shared"), [("", True), ("Be brief.", False)])
+async def test_sub_agents_with_equal_memory_profiles_share_what_does_not_name_them(
+    replica: Replica, suffix: str, *, is_shared: bool
+) -> None:
+    replica.stamps.stamp = replace(STAMP, profile=replace(PROFILE, prompt_suffix=suffix))
+    await replica.ask(ANN)
+    replica.stamps.stamp = replace(STAMP, profile=replace(PROFILE, prompt_suffix=suffix, updated_at=NOON))
+
+    assert (await replica.ask(BOB)).layers == ((Layer.SWARM,) if is_shared else ())
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 """Keys of answers: everything that an answer, or a part of it, depends on."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from typing import Any
 
@@ -87,7 +87,7 @@ def answer_keys(request: RequestIdentity, stamp: Stamp, policy: AnswerPolicy, no
     basis = (policy.fingerprint, policy.generation, request.kind, place, stamp.whole(now))
     # The swarm is part of its key, not of the digest.
     for_agent = digest(*basis, ids.user, ids.session, ids.agent, request.sent)
-    for_profile = digest(*basis, ids.user, ids.session, _profile_parts(stamp), request.sent)
+    for_profile = digest(*basis, ids.user, ids.session, _profile_parts(stamp, ids.agent), request.sent)
     return AnswerKeys(
         space=(ids.tenant, ids.workspace),
         turn=CacheKey(Layer.TURN, for_agent),
@@ -104,10 +104,13 @@ def walk_key(kind: str, scope: Scope, walk: object, stamp: Stamp, policy: Answer
     return CacheKey(Layer.GRAPH, digest(policy.fingerprint, policy.generation, kind, place, stamp.own(), walk))
 
 
-def _profile_parts(stamp: Stamp) -> tuple[object, ...]:
-    """Return the parts of the agent's memory profile that its answers depend on."""
+def _profile_parts(stamp: Stamp, agent: str | None) -> tuple[object, ...]:
+    """Return what an agent's answers depend on of its memory profile: all but when it was written.
+
+    A block names the agent beside its suffix, so that no two agents share one that has a suffix.
+    """
     profile = stamp.profile
     if profile is None:
         return ()
-    tiers = [tier.name for tier in profile.tiers]
-    return (tiers, profile.max_context_chunks, profile.min_relevance, profile.ttl_days, profile.prompt_suffix)
+    parts = {**asdict(profile), "updated_at": None, "tiers": [tier.name for tier in profile.tiers]}
+    return *parts.values(), agent if profile.prompt_suffix else None
