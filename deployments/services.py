@@ -18,7 +18,7 @@ from deployments.quotas import QuotaDesk
 from deployments.rendering import render_context, render_search, render_traversal
 from deployments.usage import UsageMeter
 from lamina.aio.coalescing import Coalescer
-from lamina.aio.deadline import time_limit
+from lamina.aio.deadline import deadline, time_limit
 from lamina.aio.probing import FAILED, STATES, Probe, states_of
 from lamina.aio.write_behind import WriteBehind
 from lamina.caching.cached_search import CachedSearch, CachedTraversal
@@ -100,6 +100,8 @@ POSTGRES = "postgres"
 USE_INTERVAL_S = 60.0
 """How exactly it is known when a key was last used."""
 USE_WINDOW_S = 2.0
+LOOKUP_S = 10.0
+"""How long a look-up of keys is waited for."""
 ReportModel = Callable[[], Awaitable[ModelReport]]
 StoreStates = Callable[[], Awaitable[Mapping[str, str]]]
 Audit = Callable[[str], Awaitable[Drift]]
@@ -119,7 +121,7 @@ class KeyCheck:
         self._issuer = issuer
         # Keys that are tried at the same time are looked up together: one statement is under way at most.
         self._lookups: Coalescer[str, Principal | None] = Coalescer(
-            keys.find, part="keys", max_items=MOST_KEYS_OF_A_LOOKUP, max_in_flight=1
+            self._find, part="keys", max_items=MOST_KEYS_OF_A_LOOKUP, max_in_flight=1
         )
         self._keys = keys
         self._unknown: TTLCache[bytes, None] = TTLCache(MAX_CACHED_KEYS, trust_s)
@@ -164,6 +166,11 @@ class KeyCheck:
             self._noted[found.key_id] = None
             self._uses.add((found.key_id, now))
         return found
+
+    async def _find(self, keys: Sequence[str]) -> Sequence[Principal | None]:
+        # Everybody waits for the one look-up that is under way: on a connection that hangs for ever otherwise.
+        async with deadline("keys", LOOKUP_S):
+            return await self._keys.find(keys)
 
     async def _look_up(self, key: str, digest: bytes, believed_s: float, now: datetime) -> Principal | None:
         try:

@@ -44,6 +44,8 @@ MAX_ATTEMPTS = 6
 # Of a pool of so many connections, every second one is for statements that are planned once: most of a search's.
 LEAST_PARTED = 4
 LOOKUP_SHARE = 2
+# A server whose host is gone says nothing: after some 30 s its connections break, rather than after 15 minutes.
+_NOTICES_LOSS = {"keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 4, "tcp_user_timeout": 30_000}
 # How long to wait for a connection while the server is known to be down.
 OUTAGE_TIMEOUT_S = 1.0
 
@@ -181,6 +183,7 @@ def _new_pool(url: str, settings: PoolSettings, plans: Plans, pooling: Pooling) 
             "row_factory": dict_row,
             "autocommit": True,
             "connect_timeout": 5,
+            **_NOTICES_LOSS,
             "application_name": "lamina",
             # A prepared statement belongs to a session of the server, which PgBouncer may give to another client.
             "prepare_threshold": 1 if by_session else None,
