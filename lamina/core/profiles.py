@@ -147,6 +147,28 @@ def revert(profile: TimedDocument, document: Mapping[str, Any], now: datetime) -
     return TimedDocument(document, {**profile.times, **times})
 
 
+def until(profile: TimedDocument, moment: datetime) -> dict[str, Any]:
+    """Return the document with what was stated by a moment alone: of a field that changed later nothing is known."""
+    known: dict[str, Any] = {}
+    for key, value in profile.document.items():
+        times = profile.times.get(key, FieldTimes())
+        match value:
+            case list():
+                kept: Any = [
+                    item for item in value if times.values.get(item_key(key, item), times.whole) <= timestamp(moment)
+                ]
+            case dict() if key == DOMAINS:
+                domains = {name: until(_domain(profile, name), moment) for name in value}
+                kept = {name: fields for name, fields in domains.items() if fields}
+            case _ if times.whole > timestamp(moment):
+                continue
+            case _:
+                kept = value
+        if kept or not isinstance(value, list | dict):
+            known[key] = kept
+    return known
+
+
 def _items(document: Mapping[str, Any], key: str) -> Sequence[Any]:
     value = document.get(key)
     return value if isinstance(value, list) else ()

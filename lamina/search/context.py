@@ -149,7 +149,7 @@ class ContextSearch:
     async def _pinned(self, request: ContextRequest) -> tuple[Sequence[Memory] | None, Mapping[str, str]]:
         if self._feedback is None or not request.shows_pinned:
             return None, {}
-        reading = self._feedback.pinned_notes(request.search.scope, MOST_PINNED)
+        reading = self._feedback.pinned_notes(request.search.scope, MOST_PINNED, request.search.filters.as_of)
         return await read_or_degrade("pinned", reading, self._deadline_s)
 
     async def _profile(self, request: ContextRequest) -> tuple[Profile | None, Mapping[str, str]]:
@@ -157,7 +157,7 @@ class ContextSearch:
         if not request.shows_profile or scope.user is None:
             return None, {}
         read = self._profiles.layered if request.shows_tenant_profile else self._profiles.get
-        return await read_or_degrade("profile", read(scope), self._deadline_s)
+        return await read_or_degrade("profile", read(scope, request.search.filters.as_of), self._deadline_s)
 
     async def _always(self, scope: Scope) -> tuple[Sequence[ShownFile] | None, Mapping[str, str]]:
         if self._files is None:

@@ -264,3 +264,24 @@ async def test_a_standing_instruction_is_in_every_block_of_its_user_until_it_is_
     patch = {"user": "ann", "patch": {"instructions": ["Never use emojis."]}}
     assert (await client.patch("/v1/profile", json=patch)).status_code == 200
     assert "Never use emojis." in await block("ann")
+
+
+async def test_a_block_as_of_a_date_holds_nothing_that_was_said_later(application: Application) -> None:
+    client, user = application.client(), {"user": "ann"}
+    await say(client, "My name is Ann Lee. I live in Paris.", MAY, **user)
+    await say(client, "I prefer tea.", MAY, **user)
+    await say(client, "I moved to Berlin. I prefer jasmine rice.", JULY, **user)
+    for content, at in (("the safe is grey", MAY), ("the safe is green", JULY)):
+        note = (await client.post("/v1/notes", json={"content": content, "event_at": at})).json()
+        assert (await client.put(f"/v1/memories/{note['id']}/pin")).status_code == 200
+    await application.indexed()
+
+    async def block(**fields: Any) -> str:
+        body = {"query": "the safe", "pinned": True, "tiers": ["notes"], **user, **fields}
+        return str((await client.post("/v1/context", json=body)).json()["text"])
+
+    now, then = await block(), await block(as_of=JUNE)
+
+    assert all(part in now for part in ("Ann Lee", "Berlin", "tea", "jasmine", "grey", "green")), now
+    assert all(part in then for part in ("Ann Lee", "tea", "grey")), then
+    assert not any(part in then for part in ("Berlin", "Paris", "jasmine", "green")), then

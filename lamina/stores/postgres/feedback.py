@@ -79,12 +79,13 @@ class FeedbackTable(PostgresStore):
         own = None if row["own"] is None else Vote.USEFUL if row["own"] else Vote.WRONG
         return Feedback(row["useful"], row["wrong"], own, row["pinned_at"])
 
-    async def pinned_notes(self, scope: Scope, limit: int) -> list[Memory]:
-        """Return the pinned notes that a scope sees, the one that was pinned first before the others."""
-        return [
-            _memory(row)
-            for row in await self._rows(QUERIES["list_pinned_notes"], **scope_parameters(scope), limit=limit)
-        ]
+    async def pinned_notes(self, scope: Scope, limit: int, as_of: datetime | None = None) -> list[Memory]:
+        """Return the pinned notes that a scope sees, the one that was pinned first before the others.
+
+        With ``as_of`` those that tell of a later time are left out.
+        """
+        wanted = {**scope_parameters(scope), "limit": limit, "as_of": as_of}
+        return [_memory(row) for row in await self._rows(QUERIES["list_pinned_notes"], **wanted)]
 
 
 def _memory(row: DictRow) -> Memory:

@@ -65,6 +65,7 @@ WHERE f.tenant = %(tenant)s AND f.pinned_at IS NOT NULL
   AND n.tenant = %(tenant)s AND n.workspace = %(workspace)s AND n.namespace = %(namespace)s AND n.deleted_at IS NULL
   AND (n.expires_at IS NULL OR n.expires_at > statement_timestamp())
   AND (%(user_id)s::text IS NULL OR n.user_id IS NULL OR n.user_id = %(user_id)s)
+  AND (%(as_of)s::timestamptz IS NULL OR n.event_at <= %(as_of)s)
 ORDER BY f.pinned_at, n.id
 LIMIT %(limit)s
 

@@ -17,7 +17,16 @@ from pydantic import TypeAdapter
 from lamina.core.json_values import is_same_json
 from lamina.core.memories import Metadata, Profile, ProfileVersion
 from lamina.core.paging import Page
-from lamina.core.profiles import FieldTimes, ProfileStatement, TimedDocument, layered, revert, state, verified_after
+from lamina.core.profiles import (
+    FieldTimes,
+    ProfileStatement,
+    TimedDocument,
+    layered,
+    revert,
+    state,
+    until,
+    verified_after,
+)
 from lamina.core.scope import Scope
 from lamina.errors import NotFound
 from lamina.stores.postgres.connection import Connection, scope_parameters
@@ -107,7 +116,7 @@ async def _write(
     cursor = await connection.execute(QUERIES["lock_profile"], parameters)
     row = await cursor.fetchone()
     assert row is not None  # noqa: S101 - the upsert returns its row
-    old = TimedDocument(row["document"], _TIMES.validate_python(row["field_times"])).since(row["updated_at"])
+    old = _timed(row)
     is_long = len(statements) > MANY  # A turn may state twenty thousand things.
     decided = decide or partial(state, statements=statements, now=now)
     new = await asyncio.to_thread(decided, old) if is_long else decided(old)
@@ -134,18 +143,21 @@ def _owner(scope: Scope, *, is_tenant_wide: bool) -> dict[str, Any]:
 class Profiles(PostgresStore):
     """Reads profiles."""
 
-    async def get(self, scope: Scope, *, is_tenant_wide: bool = False) -> Profile:
-        """Return the user's profile; one that was never written is empty, with version 0."""
+    async def get(self, scope: Scope, as_of: datetime | None = None, *, is_tenant_wide: bool = False) -> Profile:
+        """Return the user's profile; one that was never written is empty, with version 0.
+
+        With ``as_of`` nothing is in it that was stated later.
+        """
         owner = _owner(scope, is_tenant_wide=is_tenant_wide)
         row = await self._row(QUERIES["get_profile"], **owner)
-        return _profile(scope, row)
+        return _profile(scope, row, as_of)
 
-    async def layered(self, scope: Scope) -> Profile:
+    async def layered(self, scope: Scope, as_of: datetime | None = None) -> Profile:
         """Return the user's profile in the namespace over that of the whole tenant; its version is the upper one's."""
         rows = {
             row["workspace"]: row for row in await self._rows(QUERIES["get_profile_layers"], **scope_parameters(scope))
         }
-        own, beneath = _profile(scope, rows.get(scope.workspace)), _profile(scope, rows.get(""))
+        own, beneath = (_profile(scope, rows.get(place), as_of) for place in (scope.workspace, ""))
         if not beneath.document:
             return own
         return replace(
@@ -169,8 +181,13 @@ class Profiles(PostgresStore):
         )
 
 
-def _profile(scope: Scope, row: DictRow | None) -> Profile:
+def _profile(scope: Scope, row: DictRow | None, as_of: datetime | None = None) -> Profile:
     if row is None:
         return Profile(scope.user or "", {}, 0, is_verified=True)
     is_verified = frozenset(row["verified_fields"]) >= row["document"].keys()
-    return Profile(scope.user or "", row["document"], row["version"], row["updated_at"], is_verified)
+    document = row["document"] if as_of is None else until(_timed(row), as_of)
+    return Profile(scope.user or "", document, row["version"], row["updated_at"], is_verified)
+
+
+def _timed(row: DictRow) -> TimedDocument:
+    return TimedDocument(row["document"], _TIMES.validate_python(row["field_times"])).since(row["updated_at"])

@@ -26,14 +26,14 @@ INSERT INTO profile_versions (tenant, workspace, namespace, user_id, version, pa
 VALUES (%(tenant)s, %(workspace)s, %(namespace)s, %(user_id)s, %(version)s, %(patch)s, %(document)s, %(now)s)
 
 -- name: get_profile
-SELECT document, version, updated_at,
+SELECT document, version, field_times, updated_at,
        CASE WHEN verified_version = version THEN verified_fields ELSE '{}' END AS verified_fields
 FROM profiles
 WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namespace)s AND user_id = %(user_id)s
 
 -- name: get_profile_layers
 -- The user's profile in the namespace, then that of the whole tenant.
-SELECT document, version, updated_at,
+SELECT document, version, field_times, updated_at,
        CASE WHEN verified_version = version THEN verified_fields ELSE '{}' END AS verified_fields, workspace
 FROM profiles
 WHERE tenant = %(tenant)s AND user_id = %(user_id)s
