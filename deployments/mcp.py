@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from http import HTTPMethod, HTTPStatus
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -13,7 +14,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from deployments.bodies import body_of
-from deployments.inner_client import ids_of, inner_client
+from deployments.inner_client import follow_events, ids_of, inner_client
 from deployments.problems import answer_error, problem
 from deployments.services import Services
 from lamina.core.json_values import read_json
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 PATH = "/mcp"
 BODY_MIB = 1
 """Most of a body, which a model writes in one call. The SDK reads it in the loop that serves everybody."""
-_READING = frozenset({"resources/list", "resources/read", "prompts/get"})
+_READING = frozenset({"resources/list", "resources/read", "prompts/get", "subscriptions/listen"})
 
 
 class McpRoute(Route):
@@ -95,9 +96,11 @@ class _McpEndpoint:
         async def open_door(context: Any) -> AsyncIterator[Door]:
             scope = context.request.scope
             principal: Principal = scope["state"]["principal"]
-            async with inner_client(self._behind, principal, ids_of(Headers(scope=scope))) as api:
+            ids = ids_of(Headers(scope=scope))
+            async with inner_client(self._behind, principal, ids) as api:
                 # The scopes of a token can be extended, by a client that knows of a tool.
-                yield Door(api, principal.allowed_verbs() if principal.issuer is None else VERBS_OF[principal.role])
+                verbs = principal.allowed_verbs() if principal.issuer is None else VERBS_OF[principal.role]
+                yield Door(api, partial(follow_events, self._behind, scope, ids), verbs)
 
         return build_server(open_door)
 

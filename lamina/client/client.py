@@ -5,7 +5,7 @@ import os
 import random
 import time
 from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import asynccontextmanager, contextmanager
 from http import HTTPStatus
 from typing import Any, Self
 
@@ -15,6 +15,7 @@ from pydantic_core import to_jsonable_python
 
 from lamina.client.answers import is_missing, is_unrouted, parse, pause_s, read, unreachable
 from lamina.client.calls import Calls
+from lamina.client.event_stream import events_in
 from lamina.client.routes import Call, Command, Json, ListCall, ListRoute, Method, unsendable
 from lamina.secret_files import variable_or_file
 
@@ -170,6 +171,32 @@ class _Awaited(Calls):
             for item in _items(self._shape(method, answer), call.items):
                 yield item
             call = call.following(answer)
+
+    @asynccontextmanager
+    async def following(self, **fields: Any) -> AsyncIterator[AsyncIterator[Json]]:
+        """Open the stream of the scope's events, from the next one on, until the service ends it (`GET /v1/events`).
+
+        Raises:
+            LaminaError: If it is refused or breaks.
+        """
+        query = {**self._ids("workspace", "namespace", "user"), **fields}
+        accepted = {"Accept": "text/event-stream"}
+        try:
+            async with self._http.stream("GET", "/v1/events", params=query, headers=accepted) as response:
+                if not response.is_success:
+                    await response.aread()
+                    read(response)
+                yield self._events_of(response)
+        except httpx.TransportError as error:
+            raise unreachable(error, self._http.base_url) from error
+
+    async def _events_of(self, response: httpx.Response) -> AsyncIterator[Json]:
+        # Raised where the events are read, which may be another task than the one that opened the stream.
+        try:
+            async for event in events_in(response.aiter_lines()):
+                yield event
+        except httpx.TransportError as error:
+            raise unreachable(error, self._http.base_url) from error
 
     async def _request(self, call: Call[Any]) -> httpx.Response:
         with _explained(self._http.base_url):

@@ -16,6 +16,7 @@ from mcp.shared.exceptions import MCPError
 from lamina import __version__
 from lamina.client.client import AsyncClient
 from lamina.client.mcp.resources import KINDS, SCHEME, list_resources, read_resource
+from lamina.client.mcp.subscriptions import Follow, listen
 from lamina.client.mcp.tools import BY_NAME, TOOLS, Context, Tool, input_schema, read_call
 from lamina.core.principals import Verb
 from lamina.errors import InvalidInput, LaminaError, NotFound
@@ -39,10 +40,12 @@ class Door:
 
     Args:
         api: Client of the API, with the scope and the key of the request.
+        follow: Opens the stream of events of its scope.
         verbs: What its key may do.
     """
 
     api: AsyncClient
+    follow: Follow
     verbs: frozenset[Verb] = frozenset(Verb)
 
 
@@ -82,6 +85,7 @@ def build_server(open_door: OpenDoor) -> Server[Any]:
         on_read_resource=answers.read_resource,
         on_list_prompts=answers.list_prompts,
         on_get_prompt=answers.get_prompt,
+        on_subscriptions_listen=answers.listen,
     )
 
 
@@ -173,6 +177,16 @@ class _Answers:
         texts = (str(block), params.arguments["query"] if params.arguments else "")
         messages = [types.PromptMessage(role="user", content=types.TextContent(text=text)) for text in texts]
         return types.GetPromptResult(description="What is worth knowing, then the question.", messages=messages)
+
+    async def listen(
+        self, ctx: Request, params: types.SubscriptionsListenRequestParams
+    ) -> types.SubscriptionsListenResult:
+        """Tell which resources change, until the client leaves."""
+        try:
+            async with self._open_door(ctx) as door:
+                return await listen(door.follow, ctx, params)
+        except LaminaError as error:
+            raise _protocol_error(error) from error
 
 
 def _describe(tool: type[Tool]) -> types.Tool:

@@ -14,7 +14,7 @@ async def serve_stdio(api: AsyncClient) -> None:
 
     @asynccontextmanager
     async def open_door(_: Request) -> AsyncIterator[Door]:
-        yield Door(api)
+        yield Door(api, api.following)
 
     server = build_server(open_door)
     async with stdio_server() as (reading, writing):
