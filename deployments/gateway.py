@@ -371,7 +371,7 @@ class _Gateway:
         spend(Resource.MODEL_TOKENS, answer.input_tokens + answer.output_tokens)
 
     async def _record(self, asked: _Asked, answer: ModelAnswer, usage: dict[str, Any] | None) -> None:
-        """Record a turn; one that asked no model has no usage."""
+        """Record a turn; one that asked no model has no usage, and a response that another turn made."""
         read = asked.request
         model_use: dict[str, Any] = {} if usage is None else {"usage": usage}
         messages = [_message("user", said) for said in read.said if said.text.strip()]
@@ -386,7 +386,7 @@ class _Gateway:
             # After the answer: the turn that it continues may have come to another router, and be recorded by now.
             session = await self._session_of(asked)
             # Not of a session that may be a guess: the router that records the turn before puts the right one.
-            sure = [chain for chain in chains if asked.session is not None or chain == made]
+            sure = [chain for chain in chains if (asked.session is not None if chain != made else usage is not None)]
             self._chains.note(asked.principal, asked.ids, session, sure)
             async with inner_client(self._behind, asked.principal, asked.ids) as api:
                 await api.record(
@@ -399,7 +399,7 @@ class _Gateway:
             _logger.warning("a turn of session %s was not recorded: %s", session, error)
             return
         try:
-            await self._chains.put(asked.principal, asked.ids, session, chains, made)
+            await self._chains.put(asked.principal, asked.ids, session, chains, None if usage is None else made)
         except LaminaError as error:
             _logger.warning(
                 "a turn was recorded, but not that who continues it belongs to session %s: %s", session, error

@@ -759,6 +759,23 @@ async def test_an_answer_from_the_cache_is_a_turn_without_a_call_of_a_model(gate
     assert {turn["session"] for turn in turns} == {"monday"}
 
 
+async def test_a_response_from_the_cache_stays_in_the_session_that_made_it(gateway: Gateway) -> None:
+    chains, app = gateway.app.services.reads.chains, gateway.app
+    scope = Scope(app.tenant, "harbour", user="ann")
+    asked = {"model": "small", "input": BERTHS}
+    gateway.upstream.script.append(lambda: response("resp-1", "Seven."))
+
+    async def ask_in(session: str) -> str:
+        headers = {"Lamina-Workspace": "harbour", "Lamina-Session": session, "Lamina-Cache": "on"}
+        return (await app.client().post("/openai/v1/responses", json=asked, headers=headers)).headers["Lamina-Cache"]
+
+    states = [await ask_in("monday"), await ask_in("friday")]
+
+    assert states == ["miss", "hit"]
+    assert await sessions_of_turns(app) == ["monday"]
+    assert await chains.find(scope, "resp-1", utc_now()) == "monday"
+
+
 async def test_what_is_learnt_ends_a_kept_answer(gateway: Gateway) -> None:
     client = gateway.client(session="s", cache="on")
     await cached(gateway, client, user(BERTHS))
