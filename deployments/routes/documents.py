@@ -2,7 +2,6 @@
 
 import asyncio
 import hashlib
-from collections.abc import Sequence
 from http import HTTPStatus
 from typing import Annotated, Any
 from uuid import UUID
@@ -50,9 +49,8 @@ from lamina.core.memories import Metadata
 from lamina.core.preconditions import UNCONDITIONAL, Precondition, read_etags
 from lamina.core.principals import Principal, Verb
 from lamina.core.queries import Filters, clean_filters
-from lamina.core.scope import Scope
 from lamina.core.tiers import Tier
-from lamina.errors import InvalidInput, OutsideBounds
+from lamina.errors import InvalidInput
 from lamina.stores.postgres.idempotency import Once
 from lamina.stores.postgres.owners import OwnedKind
 from lamina.text.hygiene import clean_id
@@ -166,30 +164,15 @@ async def _put(
 ) -> PutDocumentOut:
     scope = ids.scope(principal.tenant)
     document = await services.documents.recorder.read(scope.tenant, upload)
-    await _refuse_replacing(services, principal, scope, [document])
     with measured_write(services.meter, Tier.DOCUMENTS):
         witness = principal.witness(scope.agent)
-        stored = await services.documents.recorder.put(scope, [document], once, witness=witness, condition=condition)
+        stored = await services.documents.recorder.put(
+            scope, [document], once, witness=witness, condition=condition, agents=principal.bounds.agents
+        )
     result = PutDocumentOut.from_attributes(stored.documents[0])
     response.headers["ETag"] = f'"{result.version}"'
     response.status_code = HTTPStatus.CREATED if result.status == "created" else HTTPStatus.OK
     return result
-
-
-async def _refuse_replacing(
-    services: Services, principal: Principal, scope: Scope, documents: Sequence[Document]
-) -> None:
-    """Refuse to replace documents by agents outside of the key's bound.
-
-    Raises:
-        OutsideBounds: Naming the document's key.
-    """
-    agents = principal.bounds.agents
-    if not agents:
-        return
-    for key, agent in (await services.owners.replaced_agents(scope, documents)).items():
-        if agent not in agents:
-            raise OutsideBounds("key", f"is {key}, a document of {agent or 'no agent'}; send it under another key")
 
 
 @router.post("/batch", openapi_extra=body_of(mib=32))
@@ -206,11 +189,12 @@ async def put_documents(
     documents = batch.accepted()
     if not documents:  # Even an empty write would raise the namespace's epoch.
         return PutDocumentsOut(results=batch.results((), DocumentItem))
-    await _refuse_replacing(services, principal, scope, documents)
     once = write_key.once(principal.tenant, body)
     with measured_write(services.meter, Tier.DOCUMENTS, len(documents)):
         witness = principal.witness(scope.agent)
-        recorded = await services.documents.recorder.put(scope, documents, once, witness=witness)
+        recorded = await services.documents.recorder.put(
+            scope, documents, once, witness=witness, agents=principal.bounds.agents
+        )
     stored = [DocumentItem.from_attributes(item) for item in recorded.documents]
     return PutDocumentsOut(results=batch.results(stored, DocumentItem), epoch=recorded.epoch)
 

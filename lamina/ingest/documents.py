@@ -1,7 +1,7 @@
 """Write documents: parse, split, embed, then one transaction."""
 
 import asyncio
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime
@@ -104,11 +104,13 @@ class _Batch:
     Args:
         prepared: In the same order; ``None`` for those that the scope held already when the write began.
         links: Of their passages into the graph.
+        agents: Whose documents alone they may replace, if there are any.
     """
 
     documents: Sequence[Document]
     prepared: Sequence[PreparedDocument | None]
     links: PreparedLinks
+    agents: Collection[str]
 
 
 class _ChangedMeanwhileError(Exception):
@@ -203,6 +205,7 @@ class DocumentRecorder:
         witness: str | None = None,
         before: Before | None = None,
         condition: Precondition = UNCONDITIONAL,
+        agents: Collection[str] = (),
     ) -> RecordedDocuments:
         """Store documents, each in place of the scope's one of its key; return the results in their order.
 
@@ -215,11 +218,13 @@ class DocumentRecorder:
             witness: Who vouches for them.
             before: Runs in the transaction before anything is written, and may refuse the write.
             condition: The version that each of them has to have before.
+            agents: Whose documents alone they may replace, if there are any.
 
         Raises:
             TooLarge: If the documents would take more of the embedder than one request may.
             Unavailable: If the embedder or Postgres does not answer; none is stored.
             PreconditionFailed: If one has another version; none is stored.
+            OutsideBounds: If one would replace a document of another agent; none is stored.
         """
         known = await self._documents.find(scope, [document.key for document in documents])
         hashes = {key: item.content_hash for key, item in known.items()}
@@ -234,10 +239,10 @@ class DocumentRecorder:
         await self._budget.check([document.content for document in news], field)
         try:
             replaced = [document for document in news if composed(document.key) in known]
-            return await self._put(scope, documents, news, replaced, once, witness, before, condition)
+            return await self._put(scope, documents, news, replaced, once, witness, before, condition, agents)
         except _ChangedMeanwhileError:
             # What was left out as unchanged is embedded now, too.
-            return await self._put(scope, documents, documents, documents, once, witness, before, condition)
+            return await self._put(scope, documents, documents, documents, once, witness, before, condition, agents)
 
     async def delete(
         self,
@@ -286,12 +291,13 @@ class DocumentRecorder:
         witness: str | None,
         before: Before | None,
         condition: Precondition,
+        agents: Collection[str],
     ) -> RecordedDocuments:
         now = self._clock()
         known = await self._documents.embedded(scope, replaced, self._generation) if replaced else {}
         prepared, links = await self._prepared(scope, news, now, witness, known)
         by_document = {id(item.document): item for item in prepared}
-        batch = _Batch(documents, [by_document.get(id(document)) for document in documents], links)
+        batch = _Batch(documents, [by_document.get(id(document)) for document in documents], links, agents)
 
         async def write(connection: Connection) -> RecordedDocuments:
             if before is not None:
@@ -336,7 +342,7 @@ class DocumentRecorder:
         unchanged = [place for place, prepared in enumerate(batch.prepared) if prepared is None]
         put = await _find_unchanged(connection, scope, {place: batch.documents[place] for place in unchanged})
         changed = {place: prepared for place, prepared in enumerate(batch.prepared) if prepared is not None}
-        stored = await put_documents(connection, scope, list(changed.values()), self._generation, now)
+        stored = await put_documents(connection, scope, list(changed.values()), self._generation, now, batch.agents)
         put |= zip(changed, stored, strict=True)
         results = [put[place] for place in range(len(batch.documents))]
         recorded = tuple(

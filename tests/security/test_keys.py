@@ -1,6 +1,7 @@
 """Keys over the API: none wider than its maker, none of another tenant, and an end within seconds everywhere."""
 
 import asyncio
+from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -358,6 +359,25 @@ async def test_an_agents_key_replaces_no_document_of_another_agent(application: 
     assert (same.status_code, same.json()["status"]) == (200, "existed")
     assert [answer.status_code for answer in answers] == [403] * 3
     assert (await one.post("/v1/documents", json=changed)).json()["status"] == "replaced"
+
+
+async def test_an_agents_key_replaces_no_document_that_another_agent_stored_meanwhile(
+    application: Application, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    admin, recorder = admin_of(application), application.services.documents.recorder
+    one, other = [application.client((await make(admin, agents=[agent]))["key"]) for agent in ("guide", "cook")]
+    embed = recorder._embedder.embed_chunks
+
+    async def meanwhile(texts: Sequence[str]) -> Any:
+        monkeypatch.setattr(recorder._embedder, "embed_chunks", embed)
+        assert (await one.post("/v1/documents", json={"key": "menu", "content": "soup"})).status_code == 201
+        return await embed(texts)
+
+    monkeypatch.setattr(recorder._embedder, "embed_chunks", meanwhile)
+    answer = await other.post("/v1/documents", json={"key": "menu", "content": "stew"})
+    [kept] = (await one.get("/v1/documents", params={"key": "menu"})).json()["documents"]
+
+    assert (answer.status_code, kept["agent"]) == (403, "guide")
 
 
 async def test_the_command_line_makes_lists_rotates_and_revokes_narrowed_keys(

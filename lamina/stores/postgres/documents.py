@@ -3,7 +3,7 @@
 import asyncio
 import hashlib
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal, NamedTuple
@@ -21,7 +21,7 @@ from lamina.core.preconditions import UNCONDITIONAL, Precondition
 from lamina.core.queries import Candidate, FilterField, Filters, Place, Query
 from lamina.core.scope import Scope
 from lamina.core.tiers import Tier
-from lamina.errors import Conflict, NotFound
+from lamina.errors import Conflict, NotFound, OutsideBounds
 from lamina.policies.ranking.scores import widening
 from lamina.stores.index.ports import ChunkHit, HybridIndex, Visible
 from lamina.stores.postgres.connection import Connection, Pool, connect, read_tuples, scope_parameters
@@ -128,11 +128,27 @@ async def find_documents(connection: Connection, scope: Scope, keys: Sequence[st
 
 
 async def put_documents(
-    connection: Connection, scope: Scope, prepared: Sequence[PreparedDocument], generation: int, now: datetime
+    connection: Connection,
+    scope: Scope,
+    prepared: Sequence[PreparedDocument],
+    generation: int,
+    now: datetime,
+    agents: Collection[str] = (),
 ) -> list[DocumentResult]:
     """Store documents, each in place of the one under its key; return the results in their order.
 
     The constraint decides between concurrent writers. Of several with one key, each replaces the one before.
+
+    Args:
+        connection: In a transaction.
+        scope: Where they belong.
+        prepared: The documents.
+        generation: Of their vectors.
+        now: The present time.
+        agents: Whose documents alone may be replaced, if there are any.
+
+    Raises:
+        OutsideBounds: If one would replace a document of another agent.
     """
     results: dict[UUID, DocumentResult] = {}
     left = list(prepared)
@@ -142,16 +158,21 @@ async def put_documents(
         together = [first[key] for key in sorted(first)]
         for start in range(0, len(together), DOCUMENTS_AT_ONCE):
             part = together[start : start + DOCUMENTS_AT_ONCE]
-            results |= await _put_distinct(connection, scope, part, generation, now)
+            results |= await _put_distinct(connection, scope, part, generation, now, agents)
         left = [item for item in left if item.id not in results]
     return [results[item.id] for item in prepared]
 
 
 async def _put_distinct(
-    connection: Connection, scope: Scope, prepared: Sequence[PreparedDocument], generation: int, now: datetime
+    connection: Connection,
+    scope: Scope,
+    prepared: Sequence[PreparedDocument],
+    generation: int,
+    now: datetime,
+    agents: Collection[str],
 ) -> dict[UUID, DocumentResult]:
     """Store documents of different keys; return the results by the ids that they were prepared with."""
-    rows = scope_parameters(scope) | _columns(prepared, now)
+    rows = scope_parameters(scope) | _columns(prepared, now) | {"agents": list(agents)}
     written = {row["key"]: row async for row in await connection.execute(QUERIES["put_documents"], rows)}
     replaced = [row["id"] for row in written.values() if row["version"] > 1]
     deleted = await _delete_passages(connection, replaced)
@@ -175,6 +196,9 @@ async def _put_distinct(
     existing = await find_documents(connection, scope, [item.document.key for item in equal]) if equal else {}
     for item in equal:
         state = existing[composed(item.document.key)]
+        if state.content_hash != item.document.content_hash():
+            reason = f"is {item.document.key}, a document of another agent; send it under another key"
+            raise OutsideBounds("key", reason)
         results[item.id] = DocumentResult(state.id, item.document.key, "existed", state.version, state.passages)
     return results
 

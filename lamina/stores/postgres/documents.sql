@@ -7,7 +7,8 @@ WHERE d.tenant = %(tenant)s AND d.workspace = %(workspace)s AND d.namespace = %(
 
 -- name: put_documents
 -- Each of another key, in the given order, in which rows are locked. A document of the same key is replaced as a whole;
--- an equal one stays as it is and returns no row. Tags come as JSON, for an array of arrays would have to be square.
+-- an equal one, or one of an agent that is not among those given, stays as it is and returns no row. Tags come as JSON,
+-- for an array of arrays would have to be square.
 INSERT INTO documents (
     id, tenant, workspace, namespace, user_id, agent_id, key, sent_key, title, media_type, content, content_hash,
     characters, tags, metadata, source, event_at, created_at, updated_at, path, text_hash, is_always, mirror, importance
@@ -30,6 +31,7 @@ SET agent_id = excluded.agent_id, sent_key = excluded.sent_key, title = excluded
     version = documents.version + 1, updated_at = excluded.updated_at, text_hash = excluded.text_hash,
     is_always = excluded.is_always, mirror = excluded.mirror, importance = excluded.importance
 WHERE documents.content_hash <> excluded.content_hash
+  AND (cardinality(%(agents)s::text[]) = 0 OR documents.agent_id = ANY(%(agents)s::text[]))
 RETURNING key, id, version
 
 -- name: delete_passages

@@ -5,15 +5,13 @@ from dataclasses import dataclass
 from enum import StrEnum
 from uuid import UUID
 
-from lamina.core.documents import Document
 from lamina.core.memories import MemoryKind
 from lamina.core.principals import Owner
 from lamina.core.scope import Scope
 from lamina.errors import NotFound
-from lamina.stores.postgres.connection import read_rows, scope_parameters
+from lamina.stores.postgres.connection import read_rows
 from lamina.stores.postgres.queries import load_queries
 from lamina.stores.postgres.store import PostgresStore
-from lamina.text.hygiene import composed
 
 QUERIES = load_queries("owners.sql")
 
@@ -103,13 +101,3 @@ class Owners(PostgresStore):
         row = rows[0]
         scope = Scope(tenant, row["workspace"], row["namespace"])
         return FoundMemory(MemoryKind(row["kind"]), id_, row["whole_id"], scope, row["path"])
-
-    async def replaced_agents(self, scope: Scope, documents: Sequence[Document]) -> Mapping[str, str | None]:
-        """Return the agents of the documents that these ones would replace, by their keys."""
-        hashes = {composed(document.key): document.content_hash() for document in documents}
-        parameters = scope_parameters(scope) | {"keys": list(hashes)}
-        return {
-            row["key"]: row["agent_id"]
-            for row in await self._rows(QUERIES["find_document_agents"], **parameters)
-            if bytes(row["content_hash"]) != hashes[row["key"]]
-        }

@@ -60,12 +60,6 @@ SELECT id, workspace, namespace,
        CASE WHEN kind IN ('procedure', 'entity', 'fact') AND user_id = ANY(%(users)s::text[]) THEN NULL ELSE user_id END AS user_id, agent_id
 FROM trash WHERE tenant = %(tenant)s AND id = ANY(%(ids)s)
 
--- name: find_document_agents
--- The agents of the documents that a scope has under these keys.
-SELECT key, agent_id, content_hash FROM documents
-WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namespace)s
-  AND user_id IS NOT DISTINCT FROM %(user_id)s AND key = ANY(%(keys)s)
-
 -- name: find_memory_owners
 -- Of any kind that a search returns. A passage is whose its document is.
 SELECT 'note' AS kind, id, id AS whole_id, workspace, namespace, user_id, agent_id, NULL AS path
