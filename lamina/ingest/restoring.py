@@ -24,6 +24,7 @@ from lamina.stores.postgres.trash import (
     TrashPolicy,
     discarded_notes,
     erase_from_trash,
+    postpone_notes,
     revive_notes,
     revive_procedure,
     revive_rows,
@@ -119,7 +120,8 @@ class Restorer:
         """Bring the rows back; return the entries of the memories that are live again."""
         match entry.kind:
             case TrashKind.NOTE:
-                alive = await revive_notes(connection, tenant, ids, now)
+                waiting = await postpone_notes(connection, tenant, entry.id, ids)
+                alive = await revive_notes(connection, tenant, [id_ for id_ in ids if id_ not in waiting], now)
                 if entry.id not in alive:
                     raise Conflict("the scope has the same text again; change or delete that note")
                 # One that was made from it may have been deleted by itself, in the same moment.

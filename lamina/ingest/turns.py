@@ -77,6 +77,7 @@ from lamina.stores.postgres.trash import (
     find_discarded,
     revive_compacted,
     revive_notes,
+    rewrite_notes,
 )
 from lamina.stores.postgres.workspace_settings import read_settings
 from lamina.text.hygiene import clean, composed
@@ -351,6 +352,8 @@ class Recorder:
         found = await find_discarded(connection, scope, TrashKind.NOTE, hashes, cutoff) if self._trash.keeps else {}
         back = await revive_notes(connection, scope.tenant, sorted(found.values()), now) if found else []
         await erase_from_trash(connection, scope.tenant, back)
+        ends = {found.get(hash_): item.note.expires_at for hash_, item in zip(hashes, notes, strict=True)}
+        await rewrite_notes(connection, scope.tenant, {id_: ends[id_] for id_ in back})
         put = await put_notes(
             connection, scope, notes, self._generation, now, min_cosine=self._near_duplicate, witness=witness
         )
@@ -382,8 +385,10 @@ class Recorder:
         async def write(connection: Connection) -> RecordedNotes:
             put, entries, back = await self._put(connection, scope, prepared, now, witness)
             fresh = {note.id for note in put if not note.existed}
-            await derive_notes(connection, scope, [item for item in prepared if item.id in fresh])
-            renamed = links.renamed(_stored_as(prepared, put, back))
+            stored = {id_: id_ for id_ in fresh} | _stored_as(prepared, put, back)
+            derived = [replace(item, id=stored[item.id]) for item in prepared if item.id in stored]
+            await derive_notes(connection, scope, derived)
+            renamed = links.renamed(stored)
             nodes = await self._linker.write(connection, scope, renamed, fresh | back)
             again = {item.id: note.id for item, note in zip(prepared, put, strict=True) if note.existed}
             nodes += await self._linker.back(connection, scope, links, again)

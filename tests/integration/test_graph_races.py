@@ -17,7 +17,8 @@ from lamina.core.tiers import Tier
 from lamina.errors import NotFound
 from lamina.models.hashing import HashingModel
 from lamina.settings.stores import PoolSettings
-from lamina.stores.postgres.connection import Connection, Pool, new_pool
+from lamina.stores.postgres import notes as note_store
+from lamina.stores.postgres.connection import Connection, Pool, in_transaction, new_pool
 from lamina.stores.postgres.entities import Evidence, PreparedEntity, put_edges, put_entities
 from lamina.stores.postgres.generations import claim_generation
 from lamina.stores.postgres.links import Mention, find_unlinked, put_mentions, remove_from_graph
@@ -211,3 +212,22 @@ async def test_a_note_that_goes_meanwhile_is_not_linked_to_a_newer_entity(pool: 
         found = await task
 
     assert [item.id for item in found] == [kept.id]
+
+
+async def test_a_note_whose_equal_is_deleted_while_it_is_written_is_stored_anew(
+    pool: Pool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, again = note("green tea"), note("green tea")
+    await put_all(pool, first)
+    find = note_store.ids_by_hash
+
+    async def delete_and_find(*given: Any) -> dict[bytes, UUID]:
+        monkeypatch.undo()
+        async with pool.connection() as deleter, deleter.transaction():
+            await delete_note(deleter, SCOPE.tenant, first.id, NOON)
+        return await find(*given)
+
+    monkeypatch.setattr(note_store, "ids_by_hash", delete_and_find)
+    [put] = await in_transaction(pool, lambda writer: insert_notes(writer, SCOPE, [again], 1, NOON))
+
+    assert (put.id, put.existed) == (again.id, False)

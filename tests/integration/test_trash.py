@@ -132,6 +132,51 @@ async def test_notes_made_from_a_note_come_back_with_it(application: Application
     assert (await client.get(f"/v1/notes/{made['id']}")).status_code == 200
 
 
+@pytest.mark.parametrize("first", [0, 1])
+async def test_a_note_made_from_several_comes_back_with_the_last_of_them(application: Application, first: int) -> None:
+    client = application.client()
+    sources = [(await sent(client, "POST", "/v1/notes", json={"content": f"Source {uuid4()}"}))["id"] for _ in range(2)]
+    body = {"content": f"A derived one {uuid4()}", "derived_from": sources}
+    made = (await sent(client, "POST", "/v1/notes", json=body))["id"]
+    body = {"content": f"One derived from that {uuid4()}", "derived_from": [made]}
+    further = (await sent(client, "POST", "/v1/notes", json=body))["id"]
+    for id_ in sources:
+        await sent(client, "DELETE", f"/v1/notes/{id_}")
+    order = [sources[first], sources[1 - first]]
+
+    seen = []
+    for id_ in order:
+        await sent(client, "POST", f"/v1/trash/{id_}/restore")
+        seen.append([(await client.get(f"/v1/notes/{one}")).status_code for one in (id_, made, further)])
+
+    assert seen == [[200, 404, 404], [200, 200, 200]]
+
+
+async def test_a_note_written_again_ends_and_rests_on_others_as_is_written_then(application: Application) -> None:
+    client, text = application.client(), f"The {WORD} boat of {uuid4()}"
+    older, newer = [(await sent(client, "POST", "/v1/notes", json={"content": f"{uuid4()}"}))["id"] for _ in range(2)]
+    first = await sent(client, "POST", "/v1/notes", json={"content": text, "ttl_s": 600, "derived_from": [older]})
+    path = f"/v1/notes/{first['id']}"
+    await sent(client, "DELETE", path)
+    with psycopg.connect(application.url) as connection:
+        connection.execute("UPDATE notes SET expires_at = now() - interval '1 s' WHERE id = %s", [first["id"]])
+    refused = [
+        await client.post("/v1/notes", json={"content": text, "derived_from": [source]})
+        for source in (str(uuid4()), first["id"])
+    ]
+
+    again = await sent(client, "POST", "/v1/notes", json={"content": text, "ttl_s": 600, "derived_from": [newer]})
+    expires_at = (await sent(client, "GET", path))["expires_at"]
+    await sent(client, "DELETE", f"/v1/notes/{older}")
+    after_older = await client.get(path)
+    await sent(client, "DELETE", f"/v1/notes/{newer}")
+
+    assert [answer.status_code for answer in refused] == [422, 422]
+    assert again["id"] == first["id"]
+    assert expires_at is not None
+    assert [after_older.status_code, (await client.get(path)).status_code] == [200, 404]
+
+
 @pytest.mark.parametrize("kind", ["message", "procedure", "document"])
 async def test_what_the_scope_has_again_is_not_restored_beside_it(application: Application, kind: str) -> None:
     word = f"{WORD}{uuid4().hex[:8]}"

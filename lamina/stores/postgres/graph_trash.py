@@ -13,8 +13,17 @@ from lamina.stores.postgres.trash import TITLE_CHARS, TrashPolicy
 QUERIES = load_queries("graph_trash.sql")
 _ENTRIES = {TrashKind.ENTITY: QUERIES["discard_entity"], TrashKind.FACT: QUERIES["discard_fact"]}
 # In the order in which they refer to one another.
-_ROWS = ("discard_edges", "discard_evidence", "discard_ends", "discard_mentions")
-_UNFOUNDED = ("drop_unfounded_edges", "drop_unfounded_entities", "drop_unfounded_entries")
+_ROWS = (
+    QUERIES["discard_edges"],
+    QUERIES["discard_evidence"],
+    QUERIES["discard_ends"],
+    QUERIES["discard_mentions"],
+)
+_UNFOUNDED = (
+    QUERIES["drop_unfounded_edges"],
+    QUERIES["drop_unfounded_entities"],
+    QUERIES["drop_unfounded_entries"],
+)
 
 
 async def discard_node(
@@ -35,8 +44,8 @@ async def discard_node(
     row = {"tenant": tenant, "id": id_}
     cursor = await connection.execute(_ENTRIES[kind], {**row, "now": now, "title_chars": TITLE_CHARS})
     if cursor.rowcount:
-        for name in _ROWS:
-            await connection.execute(QUERIES[name], row)
+        for statement in _ROWS:
+            await connection.execute(statement, row)
 
 
 async def strip_discarded(connection: Connection, memories: Sequence[UUID]) -> None:
@@ -51,8 +60,8 @@ async def erase_user_graph(connection: Connection, tenant: str, user: str) -> in
     """Take a user's statements and mentions out of the trash, with all that rests on them alone; count them."""
     cursor = await connection.execute(QUERIES["strip_user"], {"tenant": tenant, "user_id": user})
     row = await cursor.fetchone()
-    for name in _UNFOUNDED:
-        await connection.execute(QUERIES[name], {"tenant": tenant})
+    for statement in _UNFOUNDED:
+        await connection.execute(statement, {"tenant": tenant})
     return int(row["stripped"]) if row else 0
 
 

@@ -115,6 +115,9 @@ async def insert_notes(
     """Insert the notes that the scope does not have yet; the constraint decides between concurrent writers.
 
     Rows are inserted in the order of their hashes, so that two writers of the same notes cannot deadlock.
+
+    Raises:
+        psycopg.errors.SerializationFailure: If an equal note was deleted meanwhile; the transaction is to be repeated.
     """
     in_order = sorted(prepared, key=lambda item: item.note.content_hash())
     new: set[UUID] = set()
@@ -127,6 +130,8 @@ async def insert_notes(
         new |= inserted
     # Read after the inserts: a note that was not inserted may have been written by another transaction just now.
     ids = await ids_by_hash(connection, scope, [item.note.content_hash() for item in prepared])
+    if any(item.note.content_hash() not in ids for item in prepared):
+        raise psycopg.errors.SerializationFailure("notes: an equal note was deleted meanwhile")
     results = [NoteResult(ids[item.note.content_hash()], existed=item.id not in new) for item in prepared]
     pairs = zip(results, prepared, strict=True)
     await _prolong(connection, [(result.id, item.note) for result, item in pairs if result.existed])
@@ -243,7 +248,7 @@ async def derive_notes(connection: Connection, scope: Scope, prepared: Sequence[
     cursor = await connection.execute(QUERIES["lock_note_sources"], {**scope_parameters(scope), "ids": wanted})
     existing = {row["id"] async for row in cursor}
     for source in wanted:
-        if source not in existing:
+        if source not in existing or (source, source) in pairs:  # One that came back could name itself.
             raise InvalidInput("derived_from", f"names {source}, which is no note of this scope")
     async with connection.cursor() as many:
         rows = [{"note_id": note, "source_id": source} for note, source in pairs]

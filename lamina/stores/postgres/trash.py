@@ -104,6 +104,22 @@ async def revive_notes(connection: Connection, tenant: str, ids: Sequence[UUID],
     return [row["id"] async for row in cursor]
 
 
+async def postpone_notes(connection: Connection, tenant: str, id_: UUID, ids: Sequence[UUID]) -> set[UUID]:
+    """Keep those of the notes deleted that would come back with one, but have another deleted source; return them.
+
+    They come back with the last of their sources.
+    """
+    parameters = {"tenant": tenant, "id": id_, "ids": list(ids)}
+    await connection.execute(QUERIES["lock_with_sources"], parameters)
+    return {row["id"] async for row in await connection.execute(QUERIES["postpone_notes"], parameters)}
+
+
+async def rewrite_notes(connection: Connection, tenant: str, expiries: Mapping[UUID, datetime | None]) -> None:
+    """Let notes that came back, since they are written again, expire as is written now, and forget their sources."""
+    parameters = {"tenant": tenant, "ids": list(expiries), "expiries": list(expiries.values())}
+    await connection.execute(QUERIES["rewrite_notes"], parameters)
+
+
 async def revive_procedure(connection: Connection, tenant: str, id_: UUID) -> None:
     """Make a deleted procedure live again.
 

@@ -87,6 +87,39 @@ WHERE n.tenant = %(tenant)s AND n.deleted_at IS NOT NULL AND n.merged_into IS NU
   AND n.deleted_at = (SELECT deleted_at FROM notes WHERE id = %(id)s)
 ORDER BY n.id
 
+-- name: lock_with_sources
+-- Notes and those that they were made from, in one order: none is deleted or brought back until the transaction ends.
+SELECT id FROM notes
+WHERE tenant = %(tenant)s
+  AND id IN (SELECT unnest(%(ids)s::uuid[]) UNION SELECT source_id FROM note_sources WHERE note_id = ANY(%(ids)s))
+ORDER BY id
+FOR NO KEY UPDATE
+
+-- name: postpone_notes
+-- Of the notes that would come back with one, those of which another source is deleted: they wait for the latest of
+-- such, as if they had been deleted with that. A merged source lives on in its survivor.
+WITH RECURSIVE waiting (id, deleted_at) AS (
+    SELECT s.note_id, m.deleted_at
+    FROM note_sources s JOIN notes m ON m.id = s.source_id
+    WHERE s.note_id = ANY(%(ids)s) AND s.note_id <> %(id)s AND m.id <> ALL(%(ids)s)
+      AND m.deleted_at IS NOT NULL AND m.merged_into IS NULL
+    UNION
+    SELECT s.note_id, w.deleted_at FROM waiting w JOIN note_sources s ON s.source_id = w.id
+)
+UPDATE notes n SET deleted_at = w.deleted_at
+FROM (SELECT id, max(deleted_at) AS deleted_at FROM waiting GROUP BY id) w
+WHERE n.tenant = %(tenant)s AND n.id = w.id AND n.id = ANY(%(ids)s) AND n.id <> %(id)s AND n.deleted_at IS NOT NULL
+RETURNING n.id
+
+-- name: rewrite_notes
+-- Notes that came back since they are written again: they last, and rest on others, as is written now.
+WITH freed AS (
+    DELETE FROM note_sources WHERE note_id = ANY(%(ids)s)
+)
+UPDATE notes n SET expires_at = w.expires_at
+FROM unnest(%(ids)s::uuid[], %(expiries)s::timestamptz[]) AS w (id, expires_at)
+WHERE n.tenant = %(tenant)s AND n.id = w.id
+
 -- name: revive_notes
 -- But for those whose text the scope has again. What would have expired meanwhile stays.
 UPDATE notes n SET deleted_at = NULL, expires_at = CASE WHEN n.expires_at > %(now)s THEN n.expires_at END
