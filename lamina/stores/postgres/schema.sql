@@ -1162,7 +1162,6 @@ CREATE INDEX agent_turns_to_learn ON public.agent_turns USING btree (tenant, wor
 CREATE INDEX api_keys_of_tenant ON public.api_keys USING btree (tenant);
 CREATE INDEX archived_notes_by_file ON public.archived_notes USING btree (file);
 CREATE INDEX archived_notes_by_run ON public.archived_notes USING btree (run_id) WHERE (run_id IS NOT NULL);
-CREATE INDEX archived_notes_by_session ON public.archived_notes USING btree (tenant, workspace, namespace, session_id);
 CREATE INDEX archived_notes_of_scope ON public.archived_notes USING btree (tenant, workspace, namespace, id);
 CREATE INDEX discarded_evidence_by_memory ON public.discarded_evidence USING btree (memory_id) WHERE (memory_id IS NOT NULL);
 CREATE INDEX discarded_evidence_of_edge ON public.discarded_evidence USING btree (tenant, entry, edge_id);
