@@ -285,3 +285,20 @@ async def test_a_block_as_of_a_date_holds_nothing_that_was_said_later(applicatio
     assert all(part in now for part in ("Ann Lee", "Berlin", "tea", "jasmine", "grey", "green")), now
     assert all(part in then for part in ("Ann Lee", "tea", "grey")), then
     assert not any(part in then for part in ("Berlin", "Paris", "jasmine", "green")), then
+
+
+async def test_when_a_fact_held_by_the_word_of_one_user_alone_nobody_else_learns(application: Application) -> None:
+    client = application.client()
+    await state(client, "Bob", "lives_in", "Paris", valid_from="2020-01-01T00:00:00Z", user="ann")
+    await state(client, "Bob", "moved_away_from", "Paris", valid_from="2022-01-01T00:00:00Z", user="ann")
+    await state(client, "Bob", "lives_in", "Paris", valid_from=MAY)
+    await state(client, "Bob", "likes", "Tea", valid_from="2020-01-01T00:00:00Z", user="ann")
+    await state(client, "Bob", "likes", "Tea", valid_from=MAY)
+
+    async def lives(**fields: Any) -> list[tuple[str, str]]:
+        listed = await client.get("/v1/facts", params={"subject": "Bob", **fields})
+        return sorted((fact["object"], fact["valid_from"][:4]) for fact in listed.json()["facts"])
+
+    assert await lives(user="carl") == [("Paris", "2026"), ("Tea", "2026")]
+    assert await lives(user="carl", as_of="2021-01-01T00:00:00Z") == []
+    assert ("Paris", "2020") in await lives(user="ann")

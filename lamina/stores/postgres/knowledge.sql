@@ -212,27 +212,36 @@ ORDER BY l.from_id, (SELECT count(*) FROM (SELECT FROM memory_links m WHERE m.to
 
 -- name: list_facts
 -- Edges from these entities that have not faded and whose evidence the reader may see, once for each time in which
--- they hold.
+-- they hold; for the reader it begins with the first evidence of it that the reader may see.
 SELECT e.id, s.name AS subject, e.type AS relation, o.name AS object, e.confidence,
-       held.valid_from, held.valid_to, e.recorded_at, held.replaced_by
+       seen.valid_from, held.valid_to, e.recorded_at, held.replaced_by
 FROM edges e
 CROSS JOIN LATERAL (
     SELECT coalesce(e.valid_from, e.first_seen_at) AS valid_from, e.valid_to, e.replaced_by
     UNION ALL
     SELECT lower(h), upper(h), NULL FROM unnest(e.held_before) AS h
 ) held
+CROSS JOIN LATERAL (
+    SELECT CASE WHEN count(*) FILTER (WHERE v.user_id IS DISTINCT FROM %(user_id)s AND v.user_id IS NOT NULL) = 0
+                  OR %(user_id)s::text IS NULL
+                THEN held.valid_from
+                ELSE min(v.seen_at) FILTER (WHERE v.user_id IS NULL OR v.user_id = %(user_id)s) END AS valid_from
+    FROM edge_evidence v
+    WHERE v.edge_id = e.id AND v.seen_at >= held.valid_from AND (held.valid_to IS NULL OR v.seen_at < held.valid_to)
+) seen
 JOIN entities s ON s.id = e.from_id
 JOIN entities o ON o.id = e.to_id
 WHERE /*chosen*/ e.from_id = ANY(%(ids)s) AND (%(relation)s::text IS NULL OR e.type = %(relation)s)
   AND e.tenant = %(tenant)s AND e.workspace = %(workspace)s AND e.namespace = %(namespace)s
   AND e.strength * e.standing >= %(least_strength)s
+  AND seen.valid_from IS NOT NULL
   AND (%(as_of)s::timestamptz IS NULL
-       OR (held.valid_from <= %(as_of)s AND (held.valid_to IS NULL OR held.valid_to > %(as_of)s)))
+       OR (seen.valid_from <= %(as_of)s AND (held.valid_to IS NULL OR held.valid_to > %(as_of)s)))
   AND EXISTS (SELECT FROM edge_evidence v LEFT JOIN notes n ON n.id = v.memory_id
               WHERE v.edge_id = e.id
                 AND (n.expires_at IS NULL OR n.expires_at > statement_timestamp())
                 AND (%(user_id)s::text IS NULL OR v.user_id IS NULL OR v.user_id = %(user_id)s))
-  AND (%(after_time)s::timestamptz IS NULL OR held.valid_from < %(after_time)s
-       OR (held.valid_from = %(after_time)s AND e.id > %(after_id)s::uuid))
-ORDER BY held.valid_from DESC, e.id
+  AND (%(after_time)s::timestamptz IS NULL OR seen.valid_from < %(after_time)s
+       OR (seen.valid_from = %(after_time)s AND e.id > %(after_id)s::uuid))
+ORDER BY seen.valid_from DESC, e.id
 LIMIT %(limit)s
