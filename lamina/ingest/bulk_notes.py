@@ -18,7 +18,14 @@ from lamina.core.trash import TrashKind
 from lamina.ingest.embedding import embed_in_time
 from lamina.ingest.memory_linking import MemoryLinker, MemoryText, PreparedLinks
 from lamina.ingest.turns import unlink_deleted
-from lamina.stores.postgres.bulk_notes import count_selected, lock_selected, move_notes, select_notes
+from lamina.stores.postgres.bulk_notes import (
+    count_selected,
+    lock_selected,
+    move_merged,
+    move_notes,
+    read_merged,
+    select_notes,
+)
 from lamina.stores.postgres.connection import Connection, Pool, in_transaction
 from lamina.stores.postgres.epochs import bump_epoch
 from lamina.stores.postgres.events import record_events
@@ -113,7 +120,10 @@ class BulkNotes:
         page = await select_notes(
             self._pool, scope, filters, stored_by=operation.requested_at, after=operation.cursor, limit=BATCH
         )
-        links = await self._links(page) if operation.kind is OperationKind.MOVE_NOTES else PreparedLinks()
+        links = PreparedLinks()
+        if operation.kind is OperationKind.MOVE_NOTES:
+            merged = await read_merged(self._pool, operation.tenant, [note.id for note in page])
+            links = await self._links([*page, *merged])
 
         async def act(connection: Connection) -> None:
             if not await hold_operation(connection, operation):
@@ -194,8 +204,9 @@ class BulkNotes:
         moved = set(await move_notes(connection, ids, target))
         effects.count("moved", len(moved))
         effects.count("existing", len(ids) - len(moved))
-        nodes = await self._linker.forget(connection, sorted(moved))
-        linked = await self._linker.write(connection, target, links, moved)
+        carried = moved.union(await move_merged(connection, sorted(moved), target))
+        nodes = await self._linker.forget(connection, sorted(carried))
+        linked = await self._linker.write(connection, target, links, carried)
         effects.entries = [*note_entries(sorted(moved)), *outbox_entries("graph", sorted({*moved, *nodes, *linked}))]
         for user, own in _ids_by_user([note for note in notes if note.id in moved]).items():
             effects.events.append(Event.of(source.narrowed(user=user), EventKind.NOTE_DELETED, *own))

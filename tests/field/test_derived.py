@@ -348,3 +348,24 @@ async def test_a_pinned_note_is_not_consolidated_even_if_the_pin_comes_meanwhile
 
     assert {note["id"] for note in (await semantic.client().get("/v1/notes")).json()["notes"]} == set(ids)
     assert (run.counts.planned > 0) is is_late
+
+
+async def test_what_a_consolidated_note_covers_moves_with_it(semantic: Application) -> None:
+    client = semantic.client()
+    ids = [await add(semantic, f"Note {number}: {text}", number) for number, text in enumerate(BACKUPS)]
+    await run_job(semantic, "consolidation", is_forced=True)
+    order = {"everything": True, "to_workspace": "there"}
+    operation = (await client.post("/v1/notes/bulk", json=order)).json()["operation"]
+    async with asyncio.timeout(120):
+        while operation["state"] != "complete":
+            await asyncio.sleep(0.05)
+            operation = (await client.get(f"/v1/operations/{operation['id']}")).json()
+
+    await run_job(semantic, "consolidation", is_forced=True)
+    places = "SELECT id, workspace FROM notes WHERE tenant = %s AND (deleted_at IS NULL OR merged_into IS NOT NULL)"
+    found = await rows(semantic, places, semantic.tenant)
+    linked = await rows(semantic, "SELECT DISTINCT workspace FROM memory_links WHERE tenant = %s", semantic.tenant)
+
+    assert {row["workspace"] for row in found} == {"there"}
+    assert {str(row["id"]) for row in found} > set(ids)
+    assert [row["workspace"] for row in linked] == ["there"]

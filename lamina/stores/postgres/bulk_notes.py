@@ -61,6 +61,22 @@ async def move_notes(connection: Connection, ids: Sequence[UUID], target: Scope)
     return moved
 
 
+async def read_merged(pool: Pool, tenant: str, ids: Sequence[UUID]) -> list[StoredNote]:
+    """Return the notes that were merged into these, directly or not."""
+    async with connect(pool) as connection:
+        cursor = await connection.execute(QUERIES["read_merged_notes"], {"tenant": tenant, "ids": list(ids)})
+        return [stored_note(row) async for row in cursor]
+
+
+async def move_merged(connection: Connection, ids: Sequence[UUID], target: Scope) -> list[UUID]:
+    """Move the notes that were merged into moved ones after them; return them."""
+    place = {"tenant": target.tenant, "workspace": target.workspace, "namespace": target.namespace}
+    cursor = await connection.execute(QUERIES["move_merged_notes"], {**place, "ids": list(ids)})
+    merged = [row["id"] async for row in cursor]
+    await connection.execute(QUERIES["move_note_chunks"], {**place, "ids": merged})
+    return merged
+
+
 async def _move_rows(connection: Connection, parameters: Mapping[str, Any]) -> list[UUID]:
     async with connection.transaction():
         cursor = await connection.execute(QUERIES["move_notes"], parameters)

@@ -50,5 +50,30 @@ WHERE n.tenant = %(tenant)s AND n.id = ANY(%(ids)s)
         AND o.user_id IS NOT DISTINCT FROM n.user_id AND o.deleted_at IS NULL)
 RETURNING n.id
 
+-- name: read_merged_notes
+-- Notes that are hidden in favour of these, directly or not.
+WITH RECURSIVE merged (id) AS (
+    SELECT id FROM notes WHERE merged_into = ANY(%(ids)s)
+    UNION
+    SELECT n.id FROM merged m JOIN notes n ON n.merged_into = m.id
+)
+SELECT n.id, n.workspace, n.namespace, n.user_id, n.agent_id, n.session_id, n.category, n.content, n.importance,
+       n.confidence, n.tags, n.metadata, n.source, n.version, n.hits, n.event_at, n.last_hit_at, n.temperature, n.weight,
+       n.expires_at, n.created_at, n.updated_at
+FROM merged JOIN notes n ON n.id = merged.id
+WHERE n.tenant = %(tenant)s AND n.deleted_at IS NOT NULL
+
+-- name: move_merged_notes
+-- They may come back one day, and must do so beside the note that stood for them.
+WITH RECURSIVE merged (id) AS (
+    SELECT id FROM notes WHERE merged_into = ANY(%(ids)s)
+    UNION
+    SELECT n.id FROM merged m JOIN notes n ON n.merged_into = m.id
+)
+UPDATE notes n SET workspace = %(workspace)s, namespace = %(namespace)s
+FROM merged
+WHERE n.id = merged.id AND n.tenant = %(tenant)s AND n.deleted_at IS NOT NULL AND n.merged_into IS NOT NULL
+RETURNING n.id
+
 -- name: move_note_chunks
 UPDATE note_chunks SET workspace = %(workspace)s, namespace = %(namespace)s WHERE note_id = ANY(%(ids)s)
