@@ -109,8 +109,9 @@ class ConsolidationJob:
 
     A member whose every sentence stands in the consolidated note leaves the searches; the others stay, and belong to
     it. Clusters cross neither pages nor users. The first page dissolves consolidated notes of which a member has
-    another text by now, or an expiry: their covered members return, and may be consolidated again. A consolidated
-    note that a caller rewrote stays as it is. Inferred edges that the present links no longer imply are deleted.
+    another text by now, or an expiry, or is past the retention of its workspace: their covered members return, and may
+    be consolidated again. A consolidated note that a caller rewrote stays as it is. Inferred edges that the present
+    links no longer imply are deleted.
 
     Args:
         pool: Connections to Postgres.
@@ -139,7 +140,7 @@ class ConsolidationJob:
         """Read one page, and write the texts of its consolidated notes."""
         at = after or {"of": _STALE, "id": None}
         if at["of"] == _STALE:
-            return await self._decide_stale(area)
+            return await self._decide_stale(area, moment)
         if at["of"] == _EDGES:
             return await self._decide_edges(area)
         found, page = await self._find_clusters(area, at["id"], moment)
@@ -153,11 +154,11 @@ class ConsolidationJob:
         at = after or {"of": _STALE, "id": None}
         if at["of"] == _NOTES:
             return (await self._find_clusters(area, at["id"], moment))[1]
-        page = await (self._decide_stale(area) if at["of"] == _STALE else self._decide_edges(area))
+        page = await (self._decide_stale(area, moment) if at["of"] == _STALE else self._decide_edges(area))
         return Page(None, page.after, page.seen, page.planned)
 
-    async def _decide_stale(self, area: Area) -> Page[ConsolidationPlan]:
-        rows = await read_consolidated(self._pool, area, SOURCE)
+    async def _decide_stale(self, area: Area, moment: datetime) -> Page[ConsolidationPlan]:
+        rows = await read_consolidated(self._pool, area, SOURCE, moment)
         stale = await asyncio.to_thread(lambda: tuple(row["id"] for row in rows if _is_stale(area, row)))
         plan = ConsolidationPlan(stale=stale) if stale else None
         return Page(plan, {"of": _NOTES, "id": None}, planned=len(stale))

@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from lamina.core.areas import Area
+from lamina.core.principals import KeyRole
 from lamina.core.runs import Order
 from lamina.errors import Unavailable
 from lamina.extraction.extractive_summaries import SourceText
@@ -209,3 +210,25 @@ async def test_what_was_merged_into_a_consolidated_note_comes_back_when_that_goe
     assert run.counts.removed == 3
     assert sorted(note["id"] for note in left) == sorted(ids[1:])
     assert one["id"] not in {note["id"] for note in left}
+
+
+async def test_a_consolidated_note_goes_when_a_member_is_past_the_retention(semantic: Application) -> None:
+    admin = semantic.client(semantic.new_key(semantic.tenant, KeyRole.ADMIN))
+    assert (await admin.put("/v1/workspaces/default/settings", json={"retention_days": 20})).status_code == 200
+    about = [
+        "The backup of the billing database runs every night at 02:00",
+        "Every night at 02:00 the billing database is backed up",
+        "Backups of the billing database run nightly at 02:00",
+    ]
+    ids = [
+        await add(semantic, f"Note {number}: {text}", in_days(age))
+        for number, (text, age) in enumerate(zip(about, (-10, -1, -1), strict=True))
+    ]
+
+    made = await run_job(semantic, "consolidation", is_forced=True)
+    consolidated = [note for note in await listed(semantic) if "consolidated" in note["tags"]]
+    await run_job(semantic, "consolidation", in_days(11), is_forced=True)
+    await run_job(semantic, "sweep", in_days(11), is_forced=True)
+
+    assert (made.counts.removed, len(consolidated)) == (3, 1)
+    assert sorted(note["id"] for note in await listed(semantic)) == sorted(ids[1:])

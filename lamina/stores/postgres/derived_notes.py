@@ -69,10 +69,11 @@ async def read_summaries(pool: Pool, area: Area, source: str) -> list[DictRow]:
         return await cursor.fetchall()
 
 
-async def read_consolidated(pool: Pool, area: Area, source: str) -> list[DictRow]:
+async def read_consolidated(pool: Pool, area: Area, source: str, moment: datetime) -> list[DictRow]:
     """Return the notes of a job that were not rewritten, with the ids and hashes of their sources."""
+    parameters = {**area.ids(), "source": source, "moment": moment}
     async with connect(pool) as connection:
-        cursor = await connection.execute(QUERIES["read_consolidated"], {**area.ids(), "source": source})
+        cursor = await connection.execute(QUERIES["read_consolidated"], parameters)
         return await cursor.fetchall()
 
 

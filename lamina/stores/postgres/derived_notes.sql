@@ -51,9 +51,13 @@ WHERE n.tenant = %(tenant)s AND n.workspace = %(workspace)s AND n.namespace = %(
   AND n.source = %(source)s AND EXISTS (SELECT FROM note_sources s WHERE s.note_id = n.id)
 
 -- name: read_consolidated
--- The consolidated notes of a scope that nobody rewrote, with the sources of each.
+-- The consolidated notes of a scope that nobody rewrote, with the sources of each, and whether one of these ends: by
+-- itself, or by the retention of their workspace.
 SELECT m.id, m.user_id, array_agg(s.id ORDER BY s.id) AS members,
-       array_agg(s.content_hash ORDER BY s.id) AS hashes, bool_or(s.expires_at IS NOT NULL) AS ends
+       array_agg(s.content_hash ORDER BY s.id) AS hashes,
+       bool_or(s.expires_at IS NOT NULL OR s.event_at <= %(moment)s::timestamptz - (
+           SELECT make_interval(secs => 86400 * (settings ->> 'retention_days')::float8) FROM workspace_settings
+           WHERE tenant = %(tenant)s AND workspace = %(workspace)s)) AS ends
 FROM notes m
 JOIN note_sources o ON o.note_id = m.id
 JOIN notes s ON s.id = o.source_id
@@ -71,6 +75,9 @@ JOIN note_chunks c ON c.note_id = n.id AND c.chunk = 0
 JOIN embedding_generations g ON g.generation = c.generation AND g.is_active
 WHERE n.tenant = %(tenant)s AND n.workspace = %(workspace)s AND n.namespace = %(namespace)s AND n.deleted_at IS NULL
   AND n.expires_at IS NULL AND n.created_at < %(moment)s
+  AND (n.event_at <= %(moment)s::timestamptz - (
+           SELECT make_interval(secs => 86400 * (settings ->> 'retention_days')::float8) FROM workspace_settings
+           WHERE tenant = %(tenant)s AND workspace = %(workspace)s)) IS NOT TRUE
   AND (%(after)s::uuid IS NULL OR n.id > %(after)s)
   AND NOT EXISTS (SELECT FROM note_sources s WHERE s.note_id = n.id)
   AND NOT EXISTS (SELECT FROM note_sources s JOIN notes m ON m.id = s.note_id
