@@ -19,6 +19,7 @@ from lamina.ingest.bulk_notes import KEPT_FIELDS, tagged
 from lamina.ingest.embedding import embed_in_time
 from lamina.ingest.memory_linking import MemoryLinker, MemoryText, PreparedLinks
 from lamina.stores.postgres.bulk_memories import (
+    list_passages,
     lock_selected,
     move_documents,
     read_to_move,
@@ -96,6 +97,12 @@ class BulkDocuments:
                 await complete_operation(connection, operation, KEPT_FIELDS, self._clock())
                 return
             rows = await lock_selected(connection, kind, scope, filters, page)
+            if is_move:
+                passages = await list_passages(connection, [row["id"] for row in rows if not row["is_file"]])
+                if not {item.memory for item in links.memories}.issuperset(passages):
+                    # One was replaced since it was read: the next step reads the batch again.
+                    await advance_operation(connection, operation.id, operation.cursor, {})
+                    return
             effects = (
                 await self._move(connection, operation, rows, links)
                 if is_move

@@ -120,8 +120,8 @@ class BulkNotes:
         page = await select_notes(
             self._pool, scope, filters, stored_by=operation.requested_at, after=operation.cursor, limit=BATCH
         )
-        links = PreparedLinks()
-        if operation.kind is OperationKind.MOVE_NOTES:
+        is_move, links = operation.kind is OperationKind.MOVE_NOTES, PreparedLinks()
+        if is_move:
             merged = await read_merged(self._pool, operation.tenant, [note.id for note in page])
             links = await self._links([*page, *merged])
 
@@ -132,6 +132,11 @@ class BulkNotes:
                 await complete_operation(connection, operation, KEPT_FIELDS, self._clock())
                 return
             notes = await lock_selected(connection, scope, filters, [note.id for note in page])
+            read = {(item.memory, item.text) for item in links.memories}
+            if is_move and not read.issuperset((note.id, note.note.content) for note in notes):
+                # One was changed since it was read: the next step reads the batch again.
+                await advance_operation(connection, operation.id, operation.cursor, {})
+                return
             effects = await self._apply(connection, operation, notes, links)
             await advance_operation(connection, operation.id, page[-1].id, effects.counts)
             await enqueue_entries(connection, effects.entries)

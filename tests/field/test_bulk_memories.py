@@ -190,6 +190,35 @@ async def test_documents_move_with_their_passages_and_are_found_there_alone(unsh
     assert moved in await events_of(client, "document.written", **there)
 
 
+@pytest.mark.parametrize("kind", ["notes", "documents"])
+async def test_what_is_rewritten_while_a_move_reads_it_is_linked_by_its_new_text(
+    unshared: Application, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    client, there = unshared.client(), {"workspace": "Vest 西"}
+    old, new = ({"key": "boat", "content": f"Mira moors the boat {name} with ropes"} for name in ("Orion", "Gemini"))
+    if kind == "notes":
+        old, new = {"content": old["content"]}, {"content": new["content"]}
+    id_ = (await sent(client, "POST", f"/v1/{kind}", json=old))["id"]
+    worker = getattr(unshared.services.workers, kind)
+    links = worker._links
+
+    async def meanwhile(*read: Any) -> Any:
+        monkeypatch.setattr(worker, "_links", links)
+        prepared = await links(*read)
+        await sent(client, *(("PATCH", f"/v1/notes/{id_}") if kind == "notes" else ("POST", "/v1/documents")), json=new)
+        return prepared
+
+    monkeypatch.setattr(worker, "_links", meanwhile)
+    body = {"everything": True, "to_workspace": there["workspace"]}
+    operation = await ended(client, await sent(client, "POST", f"/v1/{kind}/bulk", json=body))
+    with psycopg.connect(unshared.url) as connection:
+        named = "SELECT DISTINCT e.name FROM memory_links l JOIN entities e ON e.id = l.to_id WHERE l.workspace = %s"
+        names = " ".join(name for (name,) in connection.execute(named, [there["workspace"]]))
+
+    assert operation["counts"]["moved"] == 1
+    assert ("Gemini" in names, "Orion" in names) == (True, False)
+
+
 async def test_a_key_of_a_user_reaches_their_own_messages_and_documents_alone(application: Application) -> None:
     admin, scope = application.client(), place()
     for user in ("ann", "bob"):

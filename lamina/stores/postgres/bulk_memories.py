@@ -99,7 +99,12 @@ async def tag_documents(
         return []
     rows = {"tenant": tenant, "ids": list(tags), "tags": [Jsonb(list(found)) for found in tags.values()], "now": now}
     await connection.execute(QUERIES["tag_documents"], rows)
-    cursor = await connection.execute(QUERIES["list_passages_of_documents"], {"ids": list(tags)})
+    return await list_passages(connection, list(tags))
+
+
+async def list_passages(connection: Connection, ids: Sequence[UUID]) -> list[UUID]:
+    """Return the passages of documents, which stay so if they are locked."""
+    cursor = await connection.execute(QUERIES["list_passages_of_documents"], {"ids": list(ids)})
     return [row["id"] async for row in cursor]
 
 

@@ -43,8 +43,8 @@ async def hold_operation(connection: Connection, operation: Operation) -> bool:
     return row is not None and row["cursor"] == operation.cursor
 
 
-async def advance_operation(connection: Connection, id_: UUID, cursor: UUID, counts: Mapping[str, int]) -> None:
-    """Record a batch of an operation, in its transaction."""
+async def advance_operation(connection: Connection, id_: UUID, cursor: UUID | None, counts: Mapping[str, int]) -> None:
+    """Record a batch of an operation, in its transaction; one that has to be read again leaves the cursor."""
     row = {"id": id_, "cursor": cursor, "counts": Jsonb(dict(counts))}
     await connection.execute(QUERIES["advance_operation"], row)
 
