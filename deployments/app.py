@@ -25,7 +25,6 @@ from lamina.settings.serving import DeploymentSettings, EmbedderDeploymentSettin
 from lamina.settings.stores import PostgresServerSettings
 from lamina.stores.postgres.generations import Generation, claim_generation
 from lamina.stores.postgres.migrate import migrate, wait_for_server
-from lamina.stores.postgres.vector_indexes import choose_index_kinds
 from lamina.stores.postgres.word_triggers import switch_word_trigger
 from lamina.wiring.stores import model_identity, session_url, with_thresholds
 
@@ -59,7 +58,6 @@ def build(settings: Settings) -> Application:
         wait_for_server(url, settings.postgres.wait_s)
     migrate(url)
     generation = claim_generation(url, model_identity(settings), settings.embedding.thresholds)
-    choose_index_kinds(url, settings.postgres.ivfflat_rows)
     switch_word_trigger(url, is_on=settings.postgres.note_words == "trigger")
     settings = with_thresholds(settings, generation)
     _start_actors(settings, generation)

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping
+from threading import Thread
 
 from actors import logs
 from actors.instruments import replica_meter, watch
@@ -10,9 +11,10 @@ from deployments.loopback import listen_on_loopback
 from deployments.threads import take_short_turns
 from lamina.core.tiers import TIERS, TierName
 from lamina.settings.loading import Settings
+from lamina.stores.postgres.vector_indexes import choose_index_kinds
 from lamina.wiring.events import build_webhook_delivery
 from lamina.wiring.services import build_indexer
-from lamina.wiring.stores import build_pool
+from lamina.wiring.stores import build_pool, session_url
 
 
 class IndexerDeployment:
@@ -36,11 +38,19 @@ class IndexerDeployment:
         }
         self._indexer = build_indexer(settings, pool, projections)
         self._webhooks = build_webhook_delivery(settings, pool)
+        # A daemon: an index may take hours, and a replica that is replaced ends meanwhile.
+        chosen = (session_url(settings), settings.postgres.ivfflat_rows)
+        self._choosing = Thread(target=choose_index_kinds, args=chosen, daemon=True)
         self._following: asyncio.Task[None] | None = None
         self._delivering: asyncio.Task[None] | None = None
 
     async def check_health(self) -> None:
-        """Start to follow the outbox, or raise the error that ended it, so that the replica is replaced."""
+        """Start to follow the outbox, or raise the error that ended it, so that the replica is replaced.
+
+        The first call also has the kinds of vector indexes chosen, and does not wait for that.
+        """
+        if self._choosing.ident is None:
+            self._choosing.start()
         # Constructors run outside the event loop, and health checks in it.
         if self._following is None:
             self._following = asyncio.create_task(self._indexer.run())

@@ -22,9 +22,9 @@ class _PostgresSettings(Section):
     ivfflat_rows: int | None = Field(
         None,
         ge=1_000,
-        description="Rows of a table from which the next start indexes their vectors by IVFFlat and no longer by HNSW: "
-        "built sooner and smaller, but less exact. It needs Postgres' maintenance_work_mem; HNSW comes back when half "
-        "of the rows are gone. Never if not set.",
+        description="Rows of a table from which the next start indexes their vectors by IVFFlat and no longer by HNSW, "
+        "beside the running service: built sooner and smaller, but less exact. It needs Postgres' "
+        "maintenance_work_mem; HNSW comes back when half of the rows are gone. Never if not set.",
     )
 
 

@@ -32,6 +32,7 @@ from lamina.stores.postgres.vector_indexes import (
     vector_type,
     vectors_locked,
 )
+from lamina.stores.postgres.vector_indexes import QUERIES as INDEX_QUERIES
 from tests.integration.test_plans import parameters_for
 from tests.integration.test_reembedding import (
     OLD,
@@ -315,6 +316,44 @@ def test_vectors_stay_indexed_where_the_memory_does_not_suffice_for_lists(
     assert vector_indexes(database) == before
     assert rows(database, everything) == count
     assert "memory required is" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("kept", "lost", "row_limit"),
+    [("create_bound_index", "create_lists", 1_500), ("create_lists", "create_bound_index", None)],
+    ids=["lists", "HNSW"],
+)
+def test_vectors_stay_indexed_as_they_are_where_the_other_kind_cannot_be_built(
+    database: str,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    kept: str,
+    lost: str,
+    row_limit: int | None,
+) -> None:
+    claim_generation(database, HashingModel().identity)
+    rows(database, MESSAGES, 1_500)
+    rows(database, CHUNKS, 1, 384)
+    if kept == "create_lists":
+        choose_index_kinds(database, 1_500)
+    everything = "SELECT c.relname, i.indisvalid FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid ORDER BY 1"
+    before = rows(database, everything)
+    # It fails in the middle, as on a full disk, and leaves an index that is not valid.
+    failing = b"CREATE UNIQUE INDEX CONCURRENTLY {name} ON {table} (generation)"
+    monkeypatch.setitem(INDEX_QUERIES, lost, failing)
+
+    choose_index_kinds(database, row_limit)
+
+    assert rows(database, everything) == before
+    assert "could not create unique index" in caplog.text
+
+
+def test_indexes_are_left_to_the_next_start_where_the_server_does_not_answer(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    choose_index_kinds(make_conninfo(host=str(tmp_path)), 1_500)
+
+    assert "indexes of vectors stay as they are" in caplog.text
 
 
 def test_the_start_does_not_wait_for_indexes_that_others_build(database: str, caplog: pytest.LogCaptureFixture) -> None:

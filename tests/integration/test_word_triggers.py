@@ -1,5 +1,6 @@
 """The words of warm notes, made by a trigger in place of the application."""
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ from psycopg.conninfo import make_conninfo
 from lamina.core.tiers import Source
 from lamina.errors import Unavailable
 from lamina.models.hashing import HashingModel
-from lamina.stores.postgres import connection
+from lamina.stores.postgres import connection, word_triggers
 from lamina.stores.postgres.word_triggers import switch_word_trigger
 from tests.support.application import Application, running, settings_for
 
@@ -94,3 +95,43 @@ def test_a_switch_gives_way_to_a_writer(database: str, monkeypatch: pytest.Monke
     switch_word_trigger(bounded, is_on=True)
 
     assert rows(database, "SELECT tgenabled::text FROM pg_trigger WHERE tgname = 'note_words'") == [("O",)]
+
+
+async def test_notes_are_written_while_the_words_of_the_trigger_are_marked(database: str, tmp_path: Path) -> None:
+    switch_word_trigger(database, is_on=True)
+    async with running(settings_for(database, tmp_path), database, HashingModel(), follow=False) as app:
+        await app.client().post("/v1/notes", json={"content": "Ferries leave at noon"})
+    bounded = make_conninfo(database, options="-c statement_timeout=60s")
+    waiting = "SELECT count(*) FROM pg_locks WHERE relation = 'stale_words'::regclass AND NOT granted"
+
+    with psycopg.connect(bounded) as holder:
+        holder.execute("LOCK TABLE stale_words")
+        switching = asyncio.create_task(asyncio.to_thread(switch_word_trigger, bounded, is_on=False))
+        while rows(database, waiting) == [(0,)]:
+            assert not switching.done()
+            await asyncio.sleep(0.02)
+        rows(make_conninfo(database, options="-c lock_timeout=1ms"), "UPDATE note_chunks SET tsv = tsv")
+    await switching
+
+    assert rows(database, "SELECT relation, count(*) FROM stale_words GROUP BY relation") == [("notes", 1)]
+
+
+async def test_words_that_a_start_did_not_mark_any_more_are_marked_by_the_next_one(
+    database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    switch_word_trigger(database, is_on=True)
+    async with running(settings_for(database, tmp_path), database, HashingModel(), follow=False) as app:
+        await app.client().post("/v1/notes", json={"content": "Ferries leave at noon"})
+    marked, counts = "SELECT count(*) FROM stale_words", []
+
+    with monkeypatch.context() as patch:
+        patch.setitem(word_triggers.QUERIES, "mark_words_of_trigger", b"SELECT pg_terminate_backend(pg_backend_pid())")
+        with pytest.raises(psycopg.OperationalError):
+            switch_word_trigger(database, is_on=False)
+    for _ in range(2):
+        counts += rows(database, marked)
+        switch_word_trigger(database, is_on=False)
+    rows(database, "DELETE FROM stale_words")
+    switch_word_trigger(database, is_on=False)
+
+    assert [*counts, *rows(database, marked)] == [(0,), (1,), (0,)]

@@ -2,7 +2,7 @@
 
 import asyncio
 import gc
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +59,36 @@ def _end_followers() -> None:
     for indexer in (thing for thing in gc.get_objects() if type(thing) is IndexerDeployment):
         if indexer._following is not None:
             indexer._following.get_loop().call_soon_threadsafe(indexer._following.cancel)
+
+
+@pytest.fixture
+def reader(database: str) -> Iterator[psycopg.Connection]:
+    """A transaction for which each build of an index waits, where one by IVFFlat is to go."""
+    lists = "CREATE INDEX message_chunks_embedding_lists ON message_chunks USING ivfflat (embedding vector_cosine_ops)"
+    with psycopg.connect(database, autocommit=True) as connection:
+        connection.execute("DROP INDEX message_chunks_embedding")
+        connection.execute(lists)
+    with psycopg.connect(database) as connection:
+        connection.execute("SELECT FROM message_chunks")
+        yield connection
+
+
+async def test_an_index_of_vectors_is_built_beside_the_running_service(
+    reader: psycopg.Connection, client: httpx.AsyncClient, database: str
+) -> None:
+    indexes = "SELECT indexname FROM pg_indexes WHERE indexname LIKE 'message_chunks_embedding%'"
+    with psycopg.connect(database, autocommit=True) as connection:
+        turn = {"session": "s", "messages": [{"content": "We decided to paint the boat green."}]}
+        recorded = await client.post("/v1/turns", json=turn)
+        before = connection.execute(indexes).fetchall()
+        reader.rollback()
+        async with asyncio.timeout(120):
+            while connection.execute(indexes).fetchall() != [("message_chunks_embedding",)]:
+                await client.get("/readyz")
+                await asyncio.sleep(0.05)
+
+    assert recorded.status_code == 200
+    assert ("message_chunks_embedding_lists",) in before
 
 
 async def test_a_turn_travels_through_every_deployment_and_is_found(client: httpx.AsyncClient) -> None:

@@ -16,7 +16,7 @@ from cachetools import LRUCache
 from psycopg.rows import DictRow
 
 from lamina.core.ports import ModelIdentity
-from lamina.errors import Misconfigured
+from lamina.errors import Misconfigured, describe_error
 from lamina.stores.postgres.connection import Connection, alter_table, connect_directly
 from lamina.stores.postgres.queries import load_queries
 
@@ -179,28 +179,42 @@ def choose_index_kinds(url: str, ivfflat_rows: int | None) -> None:
     """Index the vectors of each table by IVFFlat from so many rows on, else by HNSW, beside reads and writes.
 
     An index is dropped after the other kind has taken its place. One by IVFFlat stays until half of the rows are gone,
-    so that a table about this size does not change with each start. Where indexes are built elsewhere, nothing is done.
+    so that a table about this size does not change with each start. Where indexes are built elsewhere, nothing is done;
+    an index that cannot be built, because the disk is full or the server ends, is left to the next start.
 
     Args:
         url: The database; not that of a pooler in transaction mode.
         ivfflat_rows: The number; without it all are indexed by HNSW.
     """
-    with connect_directly(url) as connection:
-        lists = connection.execute(QUERIES["find_lists"], {"tables": list(TABLES)}).fetchone()
-        if ivfflat_rows is None and lists is None:
-            return
-        # Not as long as it takes: a new model's indexes are built under this lock for hours.
-        row = connection.execute(QUERIES["lock_vectors"], {"key": LOCK_KEY}).fetchone()
-        if row is None or not row["is_locked"]:
-            logger.warning("postgres: others build indexes of vectors; the next start chooses their kinds")
-            return
-        dimensions = connection.execute(QUERIES["find_bound_columns"], {"tables": list(TABLES)}).fetchall()
-        bound = {row["name"] for row in dimensions}
-        generations = connection.execute(QUERIES["find_indexed_generations"]).fetchall()
-        for index in INDEXES:
-            slots = [_Slot(index)] if index.table in bound else [_Slot(index, **row) for row in generations]
-            for slot in slots:
+    try:
+        with connect_directly(url) as connection:
+            _choose_all(connection, ivfflat_rows)
+    except psycopg.Error as error:
+        logger.warning("postgres: indexes of vectors stay as they are: %s", describe_error(error))
+
+
+def _choose_all(connection: psycopg.Connection[DictRow], ivfflat_rows: int | None) -> None:
+    lists = connection.execute(QUERIES["find_lists"], {"tables": list(TABLES)}).fetchone()
+    if ivfflat_rows is None and lists is None:
+        return
+    # Not as long as it takes: a new model's indexes are built under this lock for hours.
+    row = connection.execute(QUERIES["lock_vectors"], {"key": LOCK_KEY}).fetchone()
+    if row is None or not row["is_locked"]:
+        logger.warning("postgres: others build indexes of vectors; the next start chooses their kinds")
+        return
+    dimensions = connection.execute(QUERIES["find_bound_columns"], {"tables": list(TABLES)}).fetchall()
+    bound = {row["name"] for row in dimensions}
+    generations = connection.execute(QUERIES["find_indexed_generations"]).fetchall()
+    for index in INDEXES:
+        slots = [_Slot(index)] if index.table in bound else [_Slot(index, **row) for row in generations]
+        for slot in slots:
+            try:
                 _choose(connection, slot, ivfflat_rows)
+            except psycopg.Error as error:
+                if connection.closed:
+                    raise
+                logger.warning("postgres: an index of %s is not built: %s", index.table, error.diag.message_primary)
+                _drop_invalid(connection, slot)
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,6 +253,13 @@ def _choose(connection: psycopg.Connection[DictRow], slot: _Slot, ivfflat_rows: 
         else:
             _create(connection, slot.index, slot.name, slot.generation, slot.dimension)
     connection.execute(QUERIES["drop_index"].decode().format(name=lists).encode())
+
+
+def _drop_invalid(connection: psycopg.Connection[DictRow], slot: _Slot) -> None:
+    """Drop what a failed build left: it would serve no search, but take every write."""
+    found = connection.execute(QUERIES["find_valid_indexes"], {"tables": [slot.index.table]}).fetchall()
+    for name in {slot.name, slot.name + LISTS} - {row["name"] for row in found}:
+        connection.execute(QUERIES["drop_index"].decode().format(name=name).encode())
 
 
 def _count_rows(connection: psycopg.Connection[DictRow], slot: _Slot, most: int) -> int:

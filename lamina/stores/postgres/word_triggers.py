@@ -1,5 +1,8 @@
 """The trigger that makes the words of warm notes, in place of the application."""
 
+from contextlib import suppress
+
+from lamina.errors import Unavailable
 from lamina.stores.postgres.connection import alter_table, connect_directly
 from lamina.stores.postgres.queries import load_queries
 
@@ -20,8 +23,16 @@ def switch_word_trigger(url: str, *, is_on: bool) -> None:
     """
     with connect_directly(url) as connection:
         row = connection.execute(QUERIES["read_trigger"]).fetchone()
-        if row is not None and row["is_enabled"] != is_on:
+        if row is None:
+            return
+        is_switched = row["is_enabled"] != is_on
+        if is_switched:
             switching = [QUERIES["enable_trigger"]]
             if not is_on:
-                switching = [QUERIES["disable_trigger"], QUERIES["mark_words_of_trigger"]]
+                switching = [QUERIES["disable_trigger"], QUERIES["note_words_of_trigger"]]
             alter_table(connection, "note_chunks", *switching)
+        if not is_on and (is_switched or row["has_unmarked_words"]):
+            # After the lock of the table: of many notes this takes seconds.
+            connection.execute(QUERIES["mark_words_of_trigger"])
+            with suppress(Unavailable):  # Then the next start marks them once more.
+                alter_table(connection, "note_chunks", QUERIES["forget_words_of_trigger"])
