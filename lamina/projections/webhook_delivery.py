@@ -110,27 +110,31 @@ class WebhookDelivery:
     async def _serve(self, webhook: Webhook, claim: UUID) -> None:
         """Send a webhook its due events, and release it."""
         try:
-            await self._send_letters(webhook, claim)
-            await self._send_page(webhook, claim)
+            if await self._send_letters(webhook, claim):
+                await self._send_page(webhook, claim)
         except LaminaError as error:  # The claim ends by itself.
             logger.warning("webhooks: postgres does not answer, retrying: %s", error)
         except Exception:  # Others go on, and this one when its claim has ended.
             logger.exception("webhooks: %s cannot be served, retrying", webhook.id)
 
-    async def _send_letters(self, webhook: Webhook, claim: UUID) -> None:
-        """Send dead letters again, up to the first one that is not taken."""
+    async def _send_letters(self, webhook: Webhook, claim: UUID) -> bool:
+        """Send dead letters again, up to the first one that is not taken; report whether later events may follow."""
         for position in await self._table.due_letters(webhook.id, PAGE):
             page = await self._events.page(webhook.tenant, EventFilter(), position - 1, 1)
             if not page.events or page.events[0].position != position:
-                await self._table.keep_letter(webhook.id, position, _NOT_SENT_AGAIN)
+                await self._table.keep_letter(webhook.id, position, _NOT_SENT_AGAIN, most=0)
                 continue
             try:
                 await self._send(webhook, page.events[0])
             except NotTaken as error:
-                await self._table.keep_letter(webhook.id, position, str(error))
-                return
+                most = self._policy.attempts
+                attempts = await self._table.keep_letter(webhook.id, position, str(error), most=most)
+                if attempts is not None:
+                    await self._table.postpone(webhook.id, claim, str(error), _spread(attempts), is_letter=True)
+                return attempts is None
             await self._table.end_letter(webhook.id, position)
             await self._table.advance(webhook.id, claim, webhook.position, 1)
+        return True
 
     async def _send_page(self, webhook: Webhook, claim: UUID) -> None:
         page = await self._events.page(webhook.tenant, webhook.wanted(), webhook.position, PAGE)
@@ -139,8 +143,7 @@ class WebhookDelivery:
             try:
                 await self._send(webhook, stored)
             except NotTaken as error:
-                pause = pause_after(attempts + 1) * random.uniform(0.8, 1.2)  # noqa: S311 - spreads retries
-                await self._record_failure(webhook, claim, stored, str(error), attempts + 1, pause)
+                await self._record_failure(webhook, claim, stored, str(error), attempts + 1)
                 return
             attempts = 0
             if not await self._table.advance(webhook.id, claim, stored.position, 1):
@@ -149,8 +152,9 @@ class WebhookDelivery:
         await self._table.release(webhook.id, claim)
 
     async def _record_failure(
-        self, webhook: Webhook, claim: UUID, stored: StoredEvent, error: str, attempts: int, pause: timedelta
+        self, webhook: Webhook, claim: UUID, stored: StoredEvent, error: str, attempts: int
     ) -> None:
+        pause = _spread(attempts)
         logger.info("webhooks: %s did not take event %s (attempt %s): %s", webhook.id, stored.id, attempts, error)
         if attempts >= self._policy.attempts:
             await self._table.give_up(webhook.id, claim, (stored.position, stored.id), error, attempts, pause)
@@ -166,3 +170,8 @@ class WebhookDelivery:
         # httpx takes a third of a second to import, and most installations have no webhook.
         sender = await asyncio.to_thread(import_module, "lamina.projections.webhook_sender")
         await sender.send_event(webhook, stored, self._policy, self._resolve, self._clock())
+
+
+def _spread(attempts: int) -> timedelta:
+    """Return the pause after failed attempts, somewhat longer or shorter, so that retries do not come all at once."""
+    return pause_after(attempts) * random.uniform(0.8, 1.2)  # noqa: S311 - spreads retries

@@ -142,6 +142,31 @@ async def retried(app: Application, delivery: WebhookDelivery) -> None:
     await delivery.deliver_due()
 
 
+@pytest.mark.parametrize("failures", [2, 3])
+async def test_an_event_that_a_renaming_left_is_tried_as_often_as_others_before_those_that_follow(
+    app: Application, delivery: WebhookDelivery, receiver: Receiver, failures: int
+) -> None:
+    made = await hook(app, receiver.url, workspace="a", kinds=["note.created"])
+    first = await add(app, workspace="a")
+    renaming = await admin(app).post("/v1/scopes/rename", json={"workspace": "a", "to_workspace": "b"})
+    async with asyncio.timeout(PATIENCE_S):
+        while (await shown(app, made))["workspace"] != "b":  # noqa: ASYNC110 - its end is told nowhere else
+            await asyncio.sleep(0.05)
+    second = await add(app, workspace="b")
+    receiver.answers += [FAILED] * failures
+    attempts = []
+
+    for _ in range(3):
+        await retried(app, delivery)
+        attempts.append((await shown(app, made))["attempts"])
+
+    assert renaming.is_success
+    assert receiver.ids() == [first, first, first, second]
+    assert attempts == [0, 0, 0]
+    letters = [(one["attempts"], one["is_due"]) for one in await dead_letters(app, made)]
+    assert letters == ([(3, False)] if failures == 3 else [])
+
+
 async def test_events_arrive_signed_in_order_and_once(
     app: Application, delivery: WebhookDelivery, receiver: Receiver
 ) -> None:

@@ -124,9 +124,10 @@ class WebhookTable(PostgresStore):
             )
         )
 
-    async def postpone(self, id_: UUID, claim: UUID, error: str, pause: timedelta) -> None:
-        """Count a failed attempt, and release the webhook until the pause is over."""
-        await self._run(QUERIES["postpone_webhook"], id=id_, claim=claim, error=error, pause=pause)
+    async def postpone(self, id_: UUID, claim: UUID, error: str, pause: timedelta, *, is_letter: bool = False) -> None:
+        """Count a failed attempt, unless it was a letter's, and release the webhook until the pause is over."""
+        parameters = {"id": id_, "claim": claim, "error": error, "pause": pause, "is_letter": is_letter}
+        await self._run(QUERIES["postpone_webhook"], **parameters)
 
     async def give_up(
         self, id_: UUID, claim: UUID, event: tuple[int, UUID], error: str, attempts: int, pause: timedelta
@@ -156,9 +157,10 @@ class WebhookTable(PostgresStore):
         """Remove a dead letter that was delivered, or whose event is gone."""
         await self._run(QUERIES["end_letter"], id=id_, seq=position)
 
-    async def keep_letter(self, id_: UUID, position: int, error: str) -> None:
-        """Keep a dead letter that failed again."""
-        await self._run(QUERIES["keep_letter"], id=id_, seq=position, error=error)
+    async def keep_letter(self, id_: UUID, position: int, error: str, *, most: int) -> int | None:
+        """Keep a dead letter that failed again; return its failed attempts if it is still due, being below the most."""
+        rows = await self._rows(QUERIES["keep_letter"], id=id_, seq=position, error=error, most=most)
+        return int(rows[0]["attempts"]) if rows and rows[0]["is_due"] else None
 
     async def end_letters(self, tenant: str) -> int:
         """Delete dead letters whose events have ended; count them."""

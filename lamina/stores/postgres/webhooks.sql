@@ -84,8 +84,9 @@ WHERE id = %(id)s AND claimed_by = %(claim)s
 RETURNING id
 
 -- name: postpone_webhook
+-- Only an attempt to deliver the next event counts; letters count by themselves.
 UPDATE webhooks
-SET attempts = attempts + 1, last_error = %(error)s, failed_at = clock_timestamp(),
+SET attempts = attempts + CASE WHEN %(is_letter)s THEN 0 ELSE 1 END, last_error = %(error)s, failed_at = clock_timestamp(),
     next_at = clock_timestamp() + %(pause)s::interval, claimed_by = NULL, claimed_until = NULL
 WHERE id = %(id)s AND claimed_by = %(claim)s
 
@@ -112,8 +113,11 @@ SELECT d.seq FROM webhook_dead_letters d WHERE d.webhook_id = %(id)s AND d.is_du
 DELETE FROM webhook_dead_letters WHERE webhook_id = %(id)s AND seq = %(seq)s
 
 -- name: keep_letter
-UPDATE webhook_dead_letters SET is_due = false, attempts = attempts + 1, error = %(error)s, died_at = clock_timestamp()
+-- One that had no attempts yet, since a renaming left it, has as many as an event.
+UPDATE webhook_dead_letters
+SET is_due = attempts + 1 < %(most)s, attempts = attempts + 1, error = %(error)s, died_at = clock_timestamp()
 WHERE webhook_id = %(id)s AND seq = %(seq)s
+RETURNING attempts, is_due
 
 -- name: end_letters_without_event
 DELETE FROM webhook_dead_letters d USING webhooks w
