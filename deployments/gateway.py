@@ -307,8 +307,12 @@ class _Gateway:
             raise Unavailable("memory", f"without {', '.join(sorted(missing))}")
         return answer["text"], len(answer["results"])
 
-    async def _session_of(self, asked: _Asked) -> str:
+    async def _session_of(self, asked: _Asked, *, is_answered: bool = False) -> str:
         """Return the session of a request: the one it names, or that of the conversation which it begins or continues.
+
+        Args:
+            asked: The request.
+            is_answered: Whether its client has its answer, and waits no more.
 
         Raises:
             LaminaError: If the scope is none or reaches further than the key, or the stores do not answer.
@@ -316,7 +320,9 @@ class _Gateway:
         chain = asked.request.chain
         if asked.session is not None or chain is None:
             return asked.session or f"chat-{asked.request.opening}"
-        return await self._chains.find(asked.principal, asked.ids, chain) or f"chat-{chain}"
+        is_patient = is_answered and asked.request.follows_response
+        find = self._chains.find_recorded if is_patient else self._chains.find
+        return await find(asked.principal, asked.ids, chain) or f"chat-{chain}"
 
     async def _ask(self, request: Request, body: list[bytes]) -> "httpx.Response":
         """Send a request on; its body is taken out of the list, so that nobody holds it while the model answers."""
@@ -384,7 +390,7 @@ class _Gateway:
         session = asked.session
         try:
             # After the answer: the turn that it continues may have come to another router, and be recorded by now.
-            session = await self._session_of(asked)
+            session = await self._session_of(asked, is_answered=True)
             # Not of a session that may be a guess: the router that records the turn before puts the right one.
             sure = [chain for chain in chains if (asked.session is not None if chain != made else usage is not None)]
             self._chains.note(asked.principal, asked.ids, session, sure)

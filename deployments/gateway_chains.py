@@ -1,5 +1,7 @@
 """The session that a request continues whose history lies at the model's endpoint, at any router."""
 
+import asyncio
+import time
 from collections.abc import Mapping, Sequence
 
 from cachetools import TTLCache
@@ -13,6 +15,8 @@ from lamina.wiring.stores import utc_now
 
 OWN_CHAINS, OWN_S = 10_000, 60.0
 """Seconds for which a router knows a chain by itself, unless its row stands before."""
+WAIT_S, LOOK_S = 3.0, 0.1
+"""Longest time for which a turn waits for the record of the one that it continues, and between two looks for it."""
 
 
 class GatewayChains:
@@ -34,6 +38,19 @@ class GatewayChains:
         """
         scope = _scope_of(principal, ids)
         return self._own.get(_key(scope, chain)) or await self._table.find(scope, chain, utc_now())
+
+    async def find_recorded(self, principal: Principal, ids: Mapping[str, str], response: str) -> str | None:
+        """Do the same for a response whose turn may be recorded only now, at another router: wait a while for it.
+
+        Raises:
+            LaminaError: As :meth:`find`.
+        """
+        give_up = time.monotonic() + WAIT_S
+        found = await self.find(principal, ids, response)
+        while found is None and time.monotonic() < give_up:
+            await asyncio.sleep(LOOK_S)
+            found = await self.find(principal, ids, response)
+        return found
 
     def note(self, principal: Principal, ids: Mapping[str, str], session: str, chains: Sequence[str]) -> None:
         """Keep the session of chains at this router, while their turn is recorded.

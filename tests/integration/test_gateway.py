@@ -14,6 +14,7 @@ import pytest
 from openai import APIError, AsyncOpenAI
 from starlette.responses import JSONResponse, Response
 
+from deployments import gateway_chains
 from deployments.gateway import MOST_HELD_BYTES
 from lamina.api.openai.requests import HEADING
 from lamina.client.client import AsyncClient
@@ -286,6 +287,7 @@ async def test_a_request_that_is_neither_recorded_nor_recalled_looks_for_no_sess
         found.append(sought)
 
     found: list[Any] = []
+    monkeypatch.setattr(gateway_chains, "WAIT_S", 0.0)
     monkeypatch.setattr(gateway.app.services.reads.chains, "find", find)
     gateway.upstream.script.append(lambda: response("resp-2", "Seven."))
     admin = gateway.app.client(gateway.app.new_key(gateway.app.tenant, KeyRole.ADMIN))
@@ -317,7 +319,46 @@ async def test_a_turn_whose_session_cannot_be_looked_up_is_put_into_no_other(gat
     assert await sessions_of_turns(gateway.app) == ["monday"]
 
 
-async def test_a_session_that_was_guessed_while_the_turn_before_was_recorded_does_not_stay(gateway: Gateway) -> None:
+async def test_a_turn_waits_for_the_record_of_the_one_that_it_continues(
+    gateway: Gateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gateway_chains, "WAIT_S", 4 * PATIENCE_S)
+    chains, is_recorded, may_go_on = gateway.app.services.reads.chains, asyncio.Event(), asyncio.Event()
+    put = chains.put
+
+    async def late(*row: Any, **fields: Any) -> None:
+        is_recorded.set()
+        await may_go_on.wait()
+        await put(*row, **fields)
+
+    chains.put = late  # type: ignore[method-assign]
+    answers = ((f"resp-{number}", "Seven.") for number in count(1))
+    gateway.upstream.script.append(lambda: response(*next(answers)))
+
+    async with another_router(gateway.app, {}) as other, asyncio.timeout(4 * PATIENCE_S), asyncio.TaskGroup() as group:
+        asked, find = 0, other.services.reads.chains.find
+
+        async def counting(*chain: Any) -> str | None:
+            nonlocal asked
+            asked += 1
+            if asked == 3:  # For the recall, and twice for the record.
+                may_go_on.set()
+            return await find(*chain)
+
+        other.services.reads.chains.find = counting  # type: ignore[method-assign]
+        group.create_task(respond(gateway.app, input=BERTHS, session="monday"))
+        await is_recorded.wait()
+        await respond(other, input="And the Heron?", previous_response_id="resp-1")
+        await respond(other, input="And the Tern?", previous_response_id="resp-2")
+        await other.api.state.gateway.close()
+
+    assert await sessions_of_turns(gateway.app) == ["monday"] * 3
+
+
+async def test_a_session_that_was_guessed_while_the_turn_before_was_recorded_does_not_stay(
+    gateway: Gateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gateway_chains, "WAIT_S", 0.0)
     chains, is_recorded, may_go_on = gateway.app.services.reads.chains, asyncio.Event(), asyncio.Event()
     put = chains.put
 

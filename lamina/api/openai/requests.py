@@ -74,6 +74,7 @@ class ModelRequest:
         is_continued: Whether the model has begun to answer the question, by calls of tools.
         is_remembered: Whether a block is in it already.
         stores: Whether the sender allows that it is kept.
+        follows_response: Whether the chain is a response, which an earlier turn made.
     """
 
     shape: Shape
@@ -90,6 +91,7 @@ class ModelRequest:
     is_continued: bool = False
     is_remembered: bool = False
     stores: bool = True
+    follows_response: bool = False
 
 
 def read_request(shape: Shape, body: Any) -> ModelRequest | None:
@@ -121,6 +123,7 @@ def read_request(shape: Shape, body: Any) -> ModelRequest | None:
         asked is not None and asked < answered,
         any(str(item["content"]).startswith(HEADING) for item in items if isinstance(item.get("content"), str)),
         body.get("store") is not False,
+        _chain_of(body) is not None and _conversation_of(body) is None,
     )
 
 
@@ -228,10 +231,12 @@ def _ids_of(body: Json) -> dict[str, str]:
 
 
 def _chain_of(body: Json) -> str | None:
+    return _conversation_of(body) or _text_or_none(body.get("previous_response_id"))
+
+
+def _conversation_of(body: Json) -> str | None:
     conversation = body.get("conversation")
-    if isinstance(conversation, dict):
-        conversation = conversation.get("id")
-    return _text_or_none(conversation) or _text_or_none(body.get("previous_response_id"))
+    return _text_or_none(conversation.get("id") if isinstance(conversation, dict) else conversation)
 
 
 def _text_or_none(value: Any) -> str | None:
