@@ -1,14 +1,16 @@
 """Notes that end by themselves: what users of other memory systems saw outlive its time, or vanish before it."""
 
-import asyncio
+import time
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import httpx
 import pytest
 
+from lamina.caching import answer_cache
 from lamina.models.hashing import HashingModel
 from lamina.settings.stores import FalkorDBServerSettings
 from tests.support.application import Application, running, settings_for
@@ -40,12 +42,23 @@ async def end(app: Application, id_: str) -> None:
         await connection.execute(b"UPDATE notes SET expires_at = now() - interval '1 ms' WHERE id = %s", [id_])
 
 
-async def test_a_note_with_seconds_to_live_is_gone_after_them_though_nothing_sweeps(application: Application) -> None:
-    id_ = await add(application, ttl_s=4)
+async def pass_by(app: Application, seconds: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let notes and cached answers be so much nearer to their ends: no test waits, or depends on a fast machine."""
+    passed = SimpleNamespace(time=lambda: time.time() + seconds, perf_counter=time.perf_counter)
+    monkeypatch.setattr(answer_cache, "time", passed)
+    earlier = b"UPDATE notes SET expires_at = expires_at - make_interval(secs => %s) WHERE tenant = %s"
+    async with app.pool.connection() as connection:
+        await connection.execute(earlier, [seconds, app.tenant])
+
+
+async def test_a_note_with_seconds_to_live_is_gone_after_them_though_nothing_sweeps(
+    application: Application, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    id_ = await add(application, ttl_s=200)
     await application.indexed()
     before = await found(application)
 
-    await asyncio.sleep(4)
+    await pass_by(application, 200, monkeypatch)
 
     assert id_ in {hit["id"] for hit in before["results"]}
     assert (await note(application, id_)).status_code == 404
@@ -228,9 +241,12 @@ async def cached(database: str, tmp_path: Path, falkordb: Any) -> AsyncIterator[
         yield app
 
 
-async def test_a_cached_answer_ends_with_the_first_note_in_it(cached: Application) -> None:
+async def test_a_cached_answer_ends_with_the_first_note_in_it(
+    cached: Application, monkeypatch: pytest.MonkeyPatch
+) -> None:
     client = cached.client()
-    await add(cached, "Ada Brown works at Harbour Tours.", ttl_s=6)
+    # Less than the time to live of an answer, in which the test reaches its second calls.
+    await add(cached, "Ada Brown works at Harbour Tours.", ttl_s=200)
     await add(cached, "Ada Brown lives in Genoa.")
     await cached.indexed()
     calls = {
@@ -242,7 +258,7 @@ async def test_a_cached_answer_ends_with_the_first_note_in_it(cached: Applicatio
     await cached.services.caches.flush()
     second = {path: (await client.post(path, json=body)).json() for path, body in calls.items()}
 
-    await asyncio.sleep(6)
+    await pass_by(cached, 200, monkeypatch)
     last = {path: (await client.post(path, json=body)).text for path, body in calls.items()}
 
     assert all("Harbour Tours" in text for text in first.values())
@@ -252,13 +268,15 @@ async def test_a_cached_answer_ends_with_the_first_note_in_it(cached: Applicatio
     assert not any("Harbour Tours" in text for text in last.values())
 
 
-async def test_what_expires_does_not_live_on_in_the_cached_part_of_the_graph(cached: Application) -> None:
-    await add(cached, "Ada Brown works at Harbour Tours.", ttl_s=3)
+async def test_what_expires_does_not_live_on_in_the_cached_part_of_the_graph(
+    cached: Application, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await add(cached, "Ada Brown works at Harbour Tours.", ttl_s=200)
     await cached.indexed()
     await found(cached, "Ada Brown", limit=5)
     await cached.services.caches.flush()
 
-    await asyncio.sleep(3)
+    await pass_by(cached, 200, monkeypatch)
     wider = await found(cached, "Ada Brown", limit=5, explain=True)
 
     assert "graph" not in wider["cache"]
