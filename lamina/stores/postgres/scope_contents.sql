@@ -27,7 +27,8 @@ SELECT (SELECT count(*) FROM (
             LIMIT %(most)s) counted) AS procedures
 
 -- name: find_kept_in_scope
--- Kinds of rows that a deletion of a scope leaves there. Which session an archived note was written in says its file alone.
+-- Kinds of rows that a deletion of a scope leaves there. Of notes that earlier releases archived, the file alone says the
+-- session.
 SELECT array_remove(ARRAY[
     CASE WHEN EXISTS (SELECT FROM notes WHERE tenant = %(tenant)s
                    AND (%(workspace)s::text IS NULL OR workspace = %(workspace)s)
@@ -36,7 +37,9 @@ SELECT array_remove(ARRAY[
                    AND deleted_at IS NULL AND expires_at <= statement_timestamp()) THEN 'expired_notes' END,
     CASE WHEN EXISTS (SELECT FROM archived_notes WHERE tenant = %(tenant)s
                    AND (%(workspace)s::text IS NULL OR workspace = %(workspace)s)
-                   AND (%(namespace)s::text IS NULL OR namespace = %(namespace)s)) THEN 'archived_notes' END,
+                   AND (%(namespace)s::text IS NULL OR namespace = %(namespace)s)
+                   AND (%(session_id)s::text IS NULL OR session_id IS NULL OR session_id = %(session_id)s))
+         THEN 'archived_notes' END,
     CASE WHEN EXISTS (SELECT FROM agent_turns WHERE tenant = %(tenant)s
                    AND (%(workspace)s::text IS NULL OR workspace = %(workspace)s)
                    AND (%(namespace)s::text IS NULL OR namespace = %(namespace)s)
