@@ -142,7 +142,7 @@ class Scheduler:
         try:
             await self._launch(self._settings, id_)
         except Exception as error:  # noqa: BLE001 - the run's row says how it ended
-            logger.info("run %s: %s", id_, error)
+            logger.info("run %s: %s", id_, describe_error(error))
             await asyncio.sleep(RETRY_S)
 
 

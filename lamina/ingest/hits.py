@@ -9,6 +9,7 @@ from uuid import UUID
 
 from lamina.aio.write_behind import WriteBehind
 from lamina.core.ports import Clock, HitStore, NoteHits
+from lamina.errors import describe_error
 
 logger = logging.getLogger(__name__)
 
@@ -114,7 +115,7 @@ class HitCounter:
         try:
             await self.flush()
         except Exception as error:  # noqa: BLE001 - the process ends anyway
-            logger.warning("hits: %d notes stay uncounted: %s", len(self._buffer), error)
+            logger.warning("hits: %d notes stay uncounted: %s", len(self._buffer), describe_error(error))
 
     async def _write_due(self, _: Sequence[None]) -> None:
         """Write; after a failure try again, after ever longer pauses."""
@@ -122,6 +123,6 @@ class HitCounter:
             await self.flush()
             self._due.window_s = self._flush_interval_s
         except Exception as error:  # noqa: BLE001 - they are tried again
-            logger.warning("hits: not counted yet, retrying: %s", error)
+            logger.warning("hits: not counted yet, retrying: %s", describe_error(error))
             self._due.window_s = min(LONGEST_PAUSE_S, self._due.window_s * 2)
             self._due.add(None)

@@ -15,6 +15,7 @@ from psycopg_pool import AsyncConnectionPool
 from lamina.aio.cancelling import cancel_all
 from lamina.core.ports import Projection, Rebuildable
 from lamina.core.tiers import PROJECTIONS, ProjectionName
+from lamina.errors import describe_error
 from lamina.stores.postgres.builds import Builds, order_outdated
 from lamina.stores.postgres.connection import Connection, listen
 from lamina.stores.postgres.outbox import CHANNEL, Outbox
@@ -88,7 +89,7 @@ class Indexer:
                     pause = FIRST_PAUSE_S
                     await self._follow(connection)
             except (psycopg.Error, OSError) as error:
-                logger.warning("indexer: postgres does not answer, retrying: %s", error)
+                logger.warning("indexer: postgres does not answer, retrying: %s", describe_error(error))
                 await asyncio.sleep(pause)
                 pause = min(LONGEST_PAUSE_S, pause * 2)
 
@@ -114,7 +115,7 @@ class Indexer:
             try:
                 is_done = await self.renew()
             except Exception as error:  # noqa: BLE001 - what is left stays marked
-                logger.warning("indexer: the words of an earlier release are not renewed yet: %s", error)
+                logger.warning("indexer: words of an earlier release are not renewed yet: %s", describe_error(error))
             if not is_done:
                 await asyncio.sleep(LONGEST_PAUSE_S)
 
@@ -127,7 +128,7 @@ class Indexer:
             try:
                 await self.give_up_unkept()
             except Exception as error:  # noqa: BLE001 - the rows stay in the outbox
-                logger.warning("indexer: changes that nobody takes are not removed yet: %s", error)
+                logger.warning("indexer: changes that nobody takes are not removed yet: %s", describe_error(error))
             await asyncio.sleep(GIVE_UP_EVERY_S)
 
     async def _follow(self, connection: Connection) -> None:
@@ -211,7 +212,7 @@ class Follower:
                 await self._step()
                 pause = FIRST_PAUSE_S
             except Exception as error:  # noqa: BLE001 - the rows stay in the outbox
-                logger.warning("indexer: %s does not take changes, retrying: %s", self._name, error)
+                logger.warning("indexer: %s does not take changes, retrying: %s", self._name, describe_error(error))
                 await asyncio.sleep(pause)
                 pause = min(LONGEST_PAUSE_S, pause * 2)
 
@@ -293,7 +294,7 @@ class Follower:
             try:
                 await act(self._beside)
             except Exception as error:  # noqa: BLE001 - whatever it is, it is the build's alone
-                logger.warning("indexer: the build of %s does not take changes: %s", self._name, error)
+                logger.warning("indexer: the build of %s does not take changes: %s", self._name, describe_error(error))
                 await asyncio.sleep(pause_s)
             else:
                 return

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from lamina.core.ports import Identified
 from lamina.core.tiers import ProjectionName
-from lamina.errors import Misconfigured, Unavailable
+from lamina.errors import Misconfigured, Unavailable, describe_error
 from lamina.projections.marks import HighWaterMark
 from lamina.stores.postgres.outbox import Outbox
 
@@ -100,7 +100,7 @@ class StoreWatch:
         try:
             await self.look()
         except Exception as error:  # noqa: BLE001 - what does not answer fails in the searches
-            logger.info("%s: %s", self.projection, error)
+            logger.info("%s: %s", self.projection, describe_error(error))
 
     async def _is_full(self, since: float) -> bool:
         """Report whether every change that waits came after those of the filling."""
