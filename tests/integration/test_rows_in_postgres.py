@@ -36,7 +36,8 @@ async def scored(app: Application, **more: Any) -> list[dict[str, Any]]:
 
 
 async def test_one_statement_scores_every_active_note_of_an_agent(database: str, tmp_path: Path) -> None:
-    async with running(settings_for(database, tmp_path, **EVERY_ROW), database, HashingModel()) as app:
+    settings = settings_for(database, tmp_path, **EVERY_ROW)
+    async with running(settings, database, HashingModel(), follow=False) as app:
         near = await put(app, "the ferry leaves the harbour at noon", importance=0.5, agent="a")
         great = await put(app, "a ferry sank once near the harbour", importance=0.6, agent="a")
         await put(app, "the ferry leaves the harbour at ten", agent="b")
@@ -51,6 +52,8 @@ async def test_one_statement_scores_every_active_note_of_an_agent(database: str,
         assert [hit["id"] for hit in heavy] == [str(great), str(near)]
         assert [hit["id"] for hit in first] == [str(great)]
         for hit, importance in zip(both, (0.5, 0.6), strict=True):
+            # No other source was asked.
+            assert list(hit["explain"]) == [Source.NOTES_HYBRID]
             cosine = hit["explain"][Source.NOTES_HYBRID]["raw"]["cosine"]
             assert hit["score"] == pytest.approx(0.5 * cosine + 0.3 * importance + 0.2, abs=1e-3)
 
