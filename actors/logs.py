@@ -51,7 +51,8 @@ def install(settings: LogsSettings, stream: IO[str] | None = None) -> None:
     """Write the log of this process, libraries' lines and warnings too, as the settings say; once is enough."""
     if not settings.json_lines:
         return
-    stream = stream or sys.stderr
+    # Serve has put a log of its own in the place of sys.stderr, which keeps lines back until there are more.
+    stream = stream or sys.__stderr__ or sys.stderr
     logging.captureWarnings(capture=True)
     root = logging.getLogger()
     root.handlers = [_json_handler(stream)]

@@ -198,9 +198,9 @@ def test_libraries_write_the_same_lines_and_never_what_stands_behind_the_first_o
     assert MARK not in log.getvalue()
 
 
-def test_a_warning_of_python_is_such_a_line() -> None:
-    begin = "from actors.logs import install; from lamina.settings.logs import LogsSettings"
-    warn = "install(LogsSettings(json_lines=True)); warnings.warn('it will go')"
+def test_a_warning_of_python_is_such_a_line_also_where_another_stream_stands_for_standard_error() -> None:
+    begin = "import io, sys; from actors.logs import install; from lamina.settings.logs import LogsSettings"
+    warn = "sys.stderr = io.StringIO(); install(LogsSettings(json_lines=True)); warnings.warn('it will go')"
 
     command = [sys.executable, "-W", "always", "-c", f"import warnings; {begin}; {warn}"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
