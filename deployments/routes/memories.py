@@ -21,17 +21,18 @@ from lamina.api.documents import DocumentOut, PassageOut
 from lamina.api.facts import FactOut
 from lamina.api.fields import Strict
 from lamina.api.graph import EntityOut
-from lamina.api.memories import DocumentPatch, EntityPatch, ForgottenOut, MemoryOut, TextPatch
+from lamina.api.memories import DocumentPatch, EntityPatch, FactPatch, ForgottenOut, MemoryOut, MessagePatch, TextPatch
 from lamina.api.notes import NoteOut, NotePatch
 from lamina.api.procedures import ProcedureOut, ProcedurePatch
 from lamina.api.sessions import SessionMessageOut
 from lamina.core.documents import StoredDocument, StoredPassage, Upload
-from lamina.core.memories import Entity, MemoryKind
+from lamina.core.memories import Edge, Entity, MemoryKind, as_utc
 from lamina.core.preconditions import Precondition
-from lamina.core.principals import Principal, Verb
+from lamina.core.principals import Principal, ScopeField, Verb
 from lamina.core.scope import Scope
 from lamina.errors import Conflict, InvalidInput, NotFound, OutsideBounds, PreconditionFailed
 from lamina.ingest.files import SentFile
+from lamina.ingest.graph import StatedEdge, StatedFact
 from lamina.stores.postgres.owners import FoundMemory, OwnedKind
 from lamina.wiring.stores import utc_now
 
@@ -59,8 +60,10 @@ async def change_memory(
     """Change fields of a memory: those of its kind, as its own route takes them.
 
     Of a document `content`, `title`, `tags` and `metadata`; of a file and of a passage `content`, which of a passage
-    takes the place of its stretch of the document; of an entity `type`, `aliases` and `confidence`. A message is as it
-    was said, and a fact is replaced by another one (409). Changes of two passages of a document at a time both stay.
+    takes the place of its stretch of the document; of an entity `type`, `aliases` and `confidence`. Of a message
+    `content`, `metadata` and `importance`: what was drawn from its text follows it; one for which a summary stands is
+    not changed (409). Of a fact `subject`, `relation`, `object`, `valid_from`, `confidence` and `source`: another fact
+    takes its place, and the answer names it. Changes of two passages of a document at a time both stay.
     With If-Match only of this version: a note's, a document's, of a file its ETag, of a passage its document's.
     """
     found = await services.owners.memory(principal.tenant, id)
@@ -84,9 +87,18 @@ async def change_memory(
             entity = Entity(stored.entity.name, known["type"], tuple(sent.get("aliases", ())), known["confidence"])
             await services.graph_recorder.put_entities(found.scope, [entity], witness=principal.witness())
         case MemoryKind.MESSAGE:
-            raise Conflict(f"message {id} is as it was said; delete it, or store a note that says otherwise")
+            changes = _read(MessagePatch, body).model_dump(exclude_unset=True)
+            user = (await services.reads.messages.get(principal.tenant, id)).user
+            await services.recorder.change_message(
+                principal.tenant,
+                id,
+                changes,
+                is_verified=principal.speaks_for(ScopeField.USER, user),
+                reaches_user=principal.reaches_whole(ScopeField.USER),
+                witness=principal.witness(),
+            )
         case MemoryKind.FACT:
-            raise Conflict(f"fact {id} is as it was stated; state another one that `replaces` it (POST /v1/facts)")
+            found = replace(found, id=await _replaced_fact(services, principal, found, _read(FactPatch, body)))
     return await _shown(services, principal, found)
 
 
@@ -173,6 +185,22 @@ async def _visible(
         if shown is not None:
             return shown
     raise NotFound("memory", str(found.id))
+
+
+async def _replaced_fact(services: Services, principal: Principal, found: FoundMemory, sent: FactPatch) -> UUID:
+    """State another fact in the place of one; return its id.
+
+    Raises:
+        Conflict: If the old one cannot be replaced by it.
+    """
+    known = await _visible(principal, found, services.explorer.fact)
+    named = {name: getattr(sent, name) or getattr(known, name) for name in ("subject", "relation", "object")}
+    confidence = known.confidence if sent.confidence is None else sent.confidence
+    edge = Edge(named["subject"], named["relation"], named["object"], confidence=confidence)
+    begin = None if sent.valid_from is None else as_utc(sent.valid_from, "valid_from")
+    fact = StatedFact(StatedEdge(edge, sent.source), begin)
+    stated = await services.graph_recorder.change_fact(found.scope, known, fact, witness=principal.witness())
+    return stated.result.id
 
 
 async def _change_document(

@@ -7,7 +7,7 @@ from pydantic import BaseModel, Field
 
 from lamina.api.documents import DocumentOut, FileText, PassageOut
 from lamina.api.facts import FactOut
-from lamina.api.fields import ABSENT, Fraction, Id, Strict, Tags, Title
+from lamina.api.fields import ABSENT, Content, Fraction, Id, Moment, SourceName, Strict, Tags, Title
 from lamina.api.graph import Aliases, EntityOut
 from lamina.api.notes import NoteOut
 from lamina.api.procedures import ProcedureOut
@@ -50,6 +50,27 @@ class EntityPatch(Strict):
     type: Id = Field(ABSENT, description="What it is.")
     aliases: Aliases = Field(ABSENT, description="Further names; those that it has stay.")
     confidence: Fraction = Field(ABSENT, description="How sure it is, 0 to 1.")
+
+
+class MessagePatch(Strict):
+    """Fields of a message to change; the others stay."""
+
+    content: Content = Field(ABSENT, description="New text; what was drawn from the old one follows.")
+    metadata: dict[str, Any] = Field(ABSENT, description="New metadata, in place of the old.")
+    importance: Fraction = Field(ABSENT, description="How much it matters, 0 to 1.")
+
+
+class FactPatch(Strict):
+    """Another fact in the place of one; what is left out is as in the old one."""
+
+    subject: Id = Field(ABSENT, description="Name of the entity that it is about.")
+    relation: Id = Field(ABSENT, description="How it stands to the object.")
+    object: Id = Field(ABSENT, description="Name of the entity at the other side.")
+    valid_from: Moment = Field(
+        ABSENT, description="Since when it holds, and the old one no longer. Default: the old one never held."
+    )
+    confidence: Fraction = Field(ABSENT, description="How sure this source is of it, 0 to 1.")
+    source: SourceName = Field("api", description="Where it is from; one source counts once.")
 
 
 class ForgottenOut(BaseModel):

@@ -19,6 +19,7 @@ class EventKind(StrEnum):
     """The kind of an event: a thing and a verb."""
 
     TURN_RECORDED = "turn.recorded"
+    MESSAGE_CHANGED = "message.changed"
     MESSAGE_DELETED = "message.deleted"
     MESSAGE_RESTORED = "message.restored"
     NOTE_CREATED = "note.created"

@@ -1,7 +1,7 @@
 """Memories: messages, notes, profiles, and the chunks that make them searchable."""
 
 import hashlib
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
@@ -181,6 +181,14 @@ class Message:
         """Return the text that is embedded and indexed: the speaker's name, if known, and the content."""
         return f"{self.name}: {self.content}" if self.name else self.content
 
+    def identity_after(self, old: "Message", held: bytes, received_at: datetime) -> bytes:
+        """Return the hash of this message, which takes the place of another one that a session held under a hash.
+
+        Both have a time; that of one with the caller's own id may be the time of receipt, which its hash leaves out.
+        """
+        is_undated = old.ref is not None and replace(old, occurred_at=None).identity(received_at) == held
+        return (replace(self, occurred_at=None) if is_undated else self).identity(received_at)
+
     def identity(self, received_at: datetime) -> bytes:
         """Return the hash under which a session holds this message once.
 
@@ -206,14 +214,15 @@ def clean_message(message: Message, field_path: str, *, limit: MetadataLimit | N
     Raises:
         InvalidInput: Naming the field under ``field_path``.
     """
+    prefix = f"{field_path}." if field_path else ""
     return Message(
         role=message.role,
-        content=clean_text(message.content, f"{field_path}.content"),
-        name=None if message.name is None else clean_name(message.name, f"{field_path}.name"),
-        ref=None if message.ref is None else clean_name(message.ref, f"{field_path}.ref"),
-        occurred_at=None if message.occurred_at is None else as_utc(message.occurred_at, f"{field_path}.occurred_at"),
-        metadata=clean_metadata(message.metadata, f"{field_path}.metadata", limit),
-        importance=clean_fraction(message.importance, f"{field_path}.importance"),
+        content=clean_text(message.content, f"{prefix}content"),
+        name=None if message.name is None else clean_name(message.name, f"{prefix}name"),
+        ref=None if message.ref is None else clean_name(message.ref, f"{prefix}ref"),
+        occurred_at=None if message.occurred_at is None else as_utc(message.occurred_at, f"{prefix}occurred_at"),
+        metadata=clean_metadata(message.metadata, f"{prefix}metadata", limit),
+        importance=clean_fraction(message.importance, f"{prefix}importance"),
     )
 
 

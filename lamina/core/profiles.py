@@ -76,6 +76,17 @@ class TimedDocument:
         return replace(self, times={**self.times, **filled})
 
 
+def taken_back(statements: Sequence[ProfileStatement], stated_at: datetime, source: str) -> list[ProfileStatement]:
+    """Return the statement by which texts end that others stated, unless they were stated again later; else none."""
+    values: dict[str, list[str]] = {}
+    for statement in statements:
+        for key, value in statement.patch.items():
+            told = value if isinstance(value, list) else [value]
+            values.setdefault(key, []).extend(item for item in told if isinstance(item, str))
+    withdrawn = {key: tuple(dict.fromkeys(found)) for key, found in values.items() if found}
+    return [ProfileStatement(withdrawn=withdrawn, stated_at=stated_at, source=source)] if withdrawn else []
+
+
 def verified_after(
     verified: AbstractSet[str],
     before: TimedDocument,

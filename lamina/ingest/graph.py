@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from uuid import UUID
 
@@ -14,7 +14,7 @@ from lamina.core.links import LinkKind
 from lamina.core.memories import MAX_ALIASES, Edge, Entity, clean_source
 from lamina.core.ports import Clock
 from lamina.core.scope import Scope
-from lamina.errors import InvalidInput
+from lamina.errors import Conflict, InvalidInput
 from lamina.extraction.entities import merge_equal_entities
 from lamina.ingest.graph_restoring import NodeRestorer
 from lamina.ingest.memory_linking import MemoryLinker, is_own_source
@@ -24,10 +24,11 @@ from lamina.stores.postgres.entities import Evidence, NodeResult, edge_key
 from lamina.stores.postgres.epochs import bump_epoch
 from lamina.stores.postgres.events import record_event
 from lamina.stores.postgres.idempotency import Once
+from lamina.stores.postgres.knowledge import TimedFact
 from lamina.stores.postgres.links import delete_edge, delete_entity
 from lamina.stores.postgres.outbox import enqueue
 from lamina.stores.postgres.trash import TrashPolicy
-from lamina.stores.postgres.validity import replace_edges
+from lamina.stores.postgres.validity import read_statements, replace_edges
 from lamina.text.hygiene import clean_id, clean_name
 from lamina.text.words import name_key
 
@@ -197,6 +198,47 @@ class GraphRecorder:
             return RecordedFact(result, tuple(sorted(replaced)))
 
         return await write_once(self._pool, once, _FACT, write)
+
+    async def change_fact(
+        self, scope: Scope, known: TimedFact, fact: StatedFact, *, witness: str | None = None
+    ) -> RecordedFact:
+        """State another fact in the place of one; without a beginning, from the beginning of that one on.
+
+        It belongs to those to whom the old one belongs: to all, or to the one user who stated that.
+
+        Args:
+            scope: Where both are.
+            known: The old one, as it is read.
+            fact: The new one, which replaces nothing else.
+            witness: Who vouches for it.
+
+        Raises:
+            InvalidInput: As :meth:`put_fact` does.
+            NotFound: If the old one is gone.
+            Conflict: If the old one has ended, says the same, was stated again since, or is several users' own.
+        """
+        edge, again = _clean_edge(fact.stated, "", type_field="relation").edge, "(POST /v1/facts)"
+        if known.valid_to is not None:
+            remedy = (
+                f"change {known.replaced_by}, which took its place" if known.replaced_by else f"state it anew {again}"
+            )
+            raise Conflict(f"fact {known.id} ended on {known.valid_to.isoformat()}; {remedy}")
+        if edge_key(edge) == edge_key(Edge(known.subject, known.relation, known.object)):
+            reason = "has its time and its confidence from those who state it"
+            raise Conflict(f"fact {known.id} {reason}; state it again with those that you mean {again}")
+        told = await read_statements(self._pool, known.id)
+        users = told.owners - {None}
+        if None not in told.owners and len(users) > 1:
+            raise Conflict(
+                f"fact {known.id} is what several users state, each for themselves; state another one of each"
+            )
+        begin = fact.valid_from or known.valid_from
+        if begin < told.latest:
+            reason = f"was stated on {told.latest.isoformat()} the last time"
+            raise Conflict(f"fact {known.id} {reason}; send a valid_from that is not before, or delete it first")
+        owner = None if None in told.owners else next(iter(users))
+        replacing = replace(fact, valid_from=begin, replaces=(known.id,))
+        return await self.put_fact(scope.narrowed(user=owner), replacing, witness=witness)
 
     async def delete_entity(self, tenant: str, id_: UUID) -> None:
         """Delete an entity with its edges; the memories that mention it stay.

@@ -1,7 +1,7 @@
 """Write turns and notes: clean, extract, read, embed, then one transaction; nothing is half written."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
@@ -32,21 +32,30 @@ from lamina.core.memories import (
 )
 from lamina.core.ports import Clock, Extractor, TextEmbedder
 from lamina.core.preconditions import UNCONDITIONAL, Precondition
-from lamina.core.profiles import ProfileStatement
+from lamina.core.profiles import ProfileStatement, taken_back
 from lamina.core.scope import Scope
 from lamina.core.tiers import Tier
 from lamina.core.trash import TrashKind
 from lamina.core.workspace_settings import ProfileScope
-from lamina.errors import InvalidInput
+from lamina.errors import Conflict, InvalidInput
 from lamina.ingest.embedding import EmbeddingBudget, embed_in_time
 from lamina.ingest.memory_linking import LinkDraft, MemoryLinker, MemoryText, PreparedLinks
 from lamina.ingest.write_once import write_once
 from lamina.stores.postgres.agent_turns import insert_turn
-from lamina.stores.postgres.connection import Before, Connection, Pool, in_transaction
+from lamina.stores.postgres.connection import Before, Connection, Pool, connect, in_transaction
 from lamina.stores.postgres.epochs import bump_epoch
 from lamina.stores.postgres.events import record_event, record_events
 from lamina.stores.postgres.idempotency import Once
-from lamina.stores.postgres.messages import AppendedMessage, PreparedMessage, append_messages, delete_message
+from lamina.stores.postgres.messages import (
+    AppendedMessage,
+    PlacedMessage,
+    PreparedMessage,
+    append_messages,
+    change_message,
+    delete_message,
+    read_placed,
+    replace_message_chunks,
+)
 from lamina.stores.postgres.note_duplicates import put_notes
 from lamina.stores.postgres.note_temperature import warm_up
 from lamina.stores.postgres.notes import (
@@ -55,8 +64,10 @@ from lamina.stores.postgres.notes import (
     PreparedNote,
     delete_expired,
     delete_note,
+    delete_notes,
     derive_notes,
     expire_derived,
+    lock_drawn,
     lock_note,
     prepare_note,
     replace_chunks,
@@ -69,7 +80,7 @@ from lamina.stores.postgres.outbox import (
     note_entries,
     outbox_entries,
 )
-from lamina.stores.postgres.profiles import ProfileWrite, add_statements, patch_profile, revert_profile
+from lamina.stores.postgres.profiles import ProfileWrite, add_statements, find_statements, patch_profile, revert_profile
 from lamina.stores.postgres.trash import (
     TrashPolicy,
     discard,
@@ -258,9 +269,15 @@ class Recorder:
         )
 
     async def _prepare(
-        self, scope: Scope, messages: Sequence[Message], now: datetime, witness: str | None
+        self,
+        scope: Scope,
+        messages: Sequence[Message],
+        now: datetime,
+        witness: str | None,
+        *,
+        ids: Sequence[UUID] | None = None,
     ) -> PreparedTurn:
-        ids = [new_id() for _ in messages]
+        ids = ids or [new_id() for _ in messages]
         readable = [replace(message, content=composed(message.content)) for message in messages]
         extraction = await self._extractor.extract(readable, ids, scope.user) if self._extractor else Extraction()
         # Ids before vectors: the names in the texts are embedded by the same call as the texts.
@@ -490,6 +507,93 @@ class Recorder:
 
         await in_transaction(self._pool, act)
 
+    async def change_message(
+        self,
+        tenant: str,
+        id_: UUID,
+        changes: Mapping[str, Any],
+        *,
+        is_verified: bool = False,
+        reaches_user: bool = False,
+        witness: str | None = None,
+    ) -> None:
+        """Change fields of a message; with its text changes what was drawn from it, as far as nobody changed that.
+
+        Notes that the new text does not state go into the trash. A field of the profile that the old text stated ends
+        unless it was stated again later.
+
+        Args:
+            tenant: Whose message.
+            id_: Its id.
+            changes: Of `content`, `metadata` and `importance`.
+            is_verified: Whether its user, or an admin, changes it.
+            reaches_user: Whether the sender may write the user's profile of the whole tenant.
+            witness: Who vouches for the new text.
+
+        Raises:
+            NotFound: If the tenant has no such message.
+            Conflict: If it is a summary, or one stands for it; if its session has the same one; or if another change of
+                its text came between.
+            TooLarge: If the text would take more of the embedder than one request may.
+            Unavailable: If the embedder or Postgres does not answer; nothing is changed.
+        """
+        async with connect(self._pool) as connection:
+            old = await read_placed(connection, tenant, id_)
+        _refuse_summarised(id_, old)
+        new = clean_message(replace(old.message, **changes), "", limit=self.metadata_limit)
+        now, turn = self._clock(), None
+        if new.content != old.message.content:
+            await self._budget.check([new.content], "content")
+            turn = await self._prepare(old.scope, [new], now, witness, ids=[id_])
+
+        async def act(connection: Connection) -> None:
+            found = await read_placed(connection, tenant, id_, is_locked=True)
+            _refuse_summarised(id_, found)
+            if turn is None and "content" in changes and found.message.content != new.content:
+                raise Conflict(f"message {id_} was changed meanwhile; read it, and send the change again")
+            message = replace(found.message, **{name: getattr(new, name) for name in changes})
+            at = message.occurred_at or now
+            await change_message(connection, id_, message, message.identity_after(found.message, found.hash, at))
+            entries = outbox_entries("messages", [id_])
+            events = [Event.of(found.scope, EventKind.MESSAGE_CHANGED, id_)]
+            if turn is not None:
+                await replace_message_chunks(connection, id_, turn.messages[0].chunks, self._generation)
+                drawn, told = await self._draw_again(connection, found.scope, id_, turn, now, witness)
+                entries, events = [*entries, *drawn], [*events, *told]
+            await enqueue_entries(connection, entries)
+            write = ProfileWrite(self._kept_versions.of_profile, is_verified)
+            profile = None
+            if turn is not None and found.scope.user is not None:
+                if reaches_user and await self._gathers_by_user(connection, found.scope):
+                    write = replace(write, is_tenant_wide=True)
+                profile = await _state_again(connection, found.scope, id_, turn.statements, at, now, write)
+            await bump_epoch(connection, found.scope, teaches=True)
+            await record_events(connection, events)
+            if profile is not None:
+                await _announce(connection, found.scope, profile, write)
+
+        await in_transaction(self._pool, act)
+
+    async def _draw_again(
+        self, connection: Connection, scope: Scope, id_: UUID, turn: PreparedTurn, now: datetime, witness: str | None
+    ) -> tuple[list[OutboxEntry], list[Event]]:
+        """Replace the notes and the links that were drawn from a message by those of its new text."""
+        stated = {item.note.content_hash() for item in turn.notes}
+        known = await lock_drawn(connection, scope, f"message:{id_}")
+        stale = [note for note, content_hash in known.items() if content_hash not in stated]
+        for note in stale:
+            await discard(connection, self._trash, TrashKind.NOTE, scope.tenant, note, now)
+        deletion = await delete_notes(connection, scope.tenant, stale, now)
+        entries = await unlink_deleted(connection, self._linker, deletion)
+        notes, put, back = await self._put(connection, scope, turn.notes, now, witness)
+        fresh = {note.id for note in notes if not note.existed}
+        unlinked = await self._linker.forget(connection, [id_])
+        links = turn.links.renamed(_stored_as(turn.notes, notes, back))
+        linked = await self._linker.write(connection, scope, links, {id_} | fresh | back)
+        deleted = [Event.of(scope, EventKind.NOTE_DELETED, *deletion.deleted)] if deletion.deleted else []
+        graph = outbox_entries("graph", dict.fromkeys([*unlinked, *linked]))
+        return [*entries, *put, *graph], [*deleted, *_note_events(scope, notes, back)]
+
     async def delete_message(
         self, tenant: str, id_: UUID, *, before: Before | None = None, operation: UUID | None = None
     ) -> None:
@@ -579,6 +683,35 @@ async def unlink_deleted(connection: Connection, linker: MemoryLinker, deletion:
     await enqueue_returned(connection, deletion.restored)
     nodes = await linker.forget(connection, deletion.deleted)
     return [*note_entries([*deletion.deleted, *deletion.restored]), *outbox_entries("graph", nodes)]
+
+
+def _refuse_summarised(id_: UUID, placed: PlacedMessage) -> None:
+    """Refuse to change a summary, or a message for which one stands: it would go on saying what was said before.
+
+    Raises:
+        Conflict: If the message is so.
+    """
+    if placed.is_summary:
+        raise Conflict(f"message {id_} is a summary of others; delete it, or store a note that says otherwise")
+    if placed.is_compacted:
+        remedy = "delete that one first, so that its messages stand for themselves, or store a note that says otherwise"
+        raise Conflict(f"message {id_} is part of the summary {placed.compacted_into}; {remedy}")
+
+
+async def _state_again(
+    connection: Connection,
+    scope: Scope,
+    id_: UUID,
+    statements: Sequence[ProfileStatement],
+    stated_at: datetime,
+    now: datetime,
+    write: ProfileWrite,
+) -> Profile | None:
+    """Take into the user's profile what the new text of a message states in place of the old one, if either does."""
+    source = f"message:{id_}"
+    old = await find_statements(connection, scope, source, is_tenant_wide=write.is_tenant_wide)
+    facts = [*taken_back(old, stated_at, source), *(item for item in statements if item.source == source)]
+    return await add_statements(connection, scope, facts, now, write) if facts else None
 
 
 async def _prepare_each(

@@ -129,8 +129,12 @@ def decide_validities(claims: Iterable[Claim]) -> dict[UUID, Validity]:
     that a person says of themselves; and private evidence ends nothing that others may see.
     """
     edges: dict[UUID, _Holding] = {}
-    # Of one moment, what ends something comes first: "I left Initech and joined Hooli".
-    ordered = sorted(claims, key=lambda item: (item.stated_at, not item.is_end, item.edge))
+    # Of one moment, what ends something comes first: "I left Initech and joined Hooli". A replacement comes after what
+    # it replaces.
+    told = list(claims)
+    ordered = sorted(told, key=lambda one: (one.stated_at, not one.is_end, one.edge, one.replaced_by is not None))
+    # What was replaced from its beginning on never held, and ends nothing.
+    corrected = {(claim.edge, claim.stated_at) for claim in told if claim.replaced_by is not None}
     begun = {(claim.state, claim.stated_at, claim.owner): claim.edge for claim in ordered if not claim.is_end}
     for claim in ordered:
         held = edges.get(claim.edge)
@@ -138,7 +142,8 @@ def decide_validities(claims: Iterable[Claim]) -> dict[UUID, Validity]:
             if held is not None and held.validity.valid_to is None:
                 edges[claim.edge] = _ended(held, claim.stated_at, claim.replaced_by)
             continue
-        for id_, other in list(edges.items()):
+        others = [] if (claim.edge, claim.stated_at) in corrected else list(edges.items())
+        for id_, other in others:
             if id_ != claim.edge and _ends(claim, other):
                 successor = begun.get((claim.state, claim.stated_at, claim.owner)) if claim.is_end else claim.edge
                 edges[id_] = _ended(other, claim.stated_at, None if successor == id_ else successor)

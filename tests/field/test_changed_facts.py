@@ -1,5 +1,6 @@
 """Facts that change: what holds now, what held at a date, and who may say so."""
 
+import asyncio
 from typing import Any
 
 import httpx
@@ -302,3 +303,77 @@ async def test_when_a_fact_held_by_the_word_of_one_user_alone_nobody_else_learns
     assert await lives(user="carl") == [("Paris", "2026"), ("Tea", "2026")]
     assert await lives(user="carl", as_of="2021-01-01T00:00:00Z") == []
     assert ("Paris", "2020") in await lives(user="ann")
+
+
+async def corrected(client: httpx.AsyncClient, id_: str, **fields: Any) -> dict[str, Any]:
+    answer = await client.patch(f"/v1/memories/{id_}", json=fields)
+    assert answer.status_code == 200, answer.text
+    return dict(answer.json()["fact"])
+
+
+async def test_a_fact_that_is_corrected_never_held(application: Application) -> None:
+    client = application.client()
+    await state(client, "Ticket 12", "has_status", "open", valid_from=MAY)
+    wrong = await state(client, "Ticket 12", "has_status", "closed", valid_from=JUNE)
+
+    right = await corrected(client, wrong["id"], object="triaged")
+    old = (await client.get(f"/v1/memories/{wrong['id']}")).json()["fact"]
+
+    assert (right["subject"], right["relation"], right["object"]) == ("Ticket 12", "has_status", "triaged")
+    assert (right["valid_from"][:10], right["valid_to"], right["confidence"]) == ("2026-06-01", None, 0.9)
+    assert (old["valid_to"][:10], old["replaced_by"]) == ("2026-06-01", right["id"])
+    assert await held(client, "Ticket 12", as_of="2026-06-02T00:00:00Z") == [("triaged", None)]
+    assert await held(client, "Ticket 12", as_of="2026-05-02T00:00:00Z") == [("open", "2026-06-01")]
+    assert "Ticket 12 has_status triaged" in await facts(application, client, "What is the status of Ticket 12?")
+
+
+async def test_a_fact_that_changed_holds_until_then(application: Application) -> None:
+    client = application.client()
+    old = await state(client, "Orion", "speaks", "Latin", valid_from=MAY)
+
+    new = await corrected(client, old["id"], object="Greek", valid_from=JULY, confidence=0.7, source="the harbour")
+
+    assert (new["valid_from"][:10], new["confidence"]) == ("2026-07-01", 0.7)
+    assert await held(client, "Orion") == [("Greek", None), ("Latin", "2026-07-01")]
+
+
+async def test_one_correction_twice_at_once_makes_one_fact(application: Application) -> None:
+    client = application.client()
+    old = await state(client, "Orion", "has_price", "12 crowns", valid_from=MAY)
+
+    news = await asyncio.gather(*(corrected(client, old["id"], object="13 crowns") for _ in range(2)))
+
+    assert len({new["id"] for new in news}) == 1
+    assert await held(client, "Orion", as_of=JULY) == [("13 crowns", None)]
+
+
+async def test_a_fact_that_cannot_be_changed_says_what_to_do(application: Application) -> None:
+    client = application.client()
+    old = await state(client, "Orion", "speaks", "Latin", valid_from=MAY)
+    new = await corrected(client, old["id"], object="Greek")
+    again = await state(client, "Orion", "likes", "Tea", valid_from=MAY)
+    await state(client, "Orion", "likes", "Tea", valid_from=JUNE, source="another")
+    several = await state(client, "Orion", "likes", "Rum", user="ann")
+    await state(client, "Orion", "likes", "Rum", user="bob")
+
+    async def refused(id_: str, **fields: Any) -> str:
+        answer = await client.patch(f"/v1/memories/{id_}", json=fields)
+        assert answer.status_code == 409, answer.text
+        return str(answer.json()["detail"])
+
+    assert f"change {new['id']}" in await refused(old["id"], object="Norse")
+    assert "POST /v1/facts" in await refused(new["id"], confidence=0.4)
+    assert "valid_from" in await refused(again["id"], object="Mate")
+    assert "several users" in await refused(several["id"], object="Gin")
+    late = await corrected(client, again["id"], object="Mate", valid_from=JULY)
+    assert late["valid_from"][:10] == "2026-07-01"
+
+
+async def test_a_corrected_fact_of_a_user_stays_theirs_alone(application: Application) -> None:
+    client = application.client()
+    old = await state(client, "Orion", "likes", "Tea", user="ann", valid_from=MAY)
+
+    await corrected(client, old["id"], object="Rum")
+
+    assert await held(client, "Orion", user="ann", as_of=JULY) == [("Rum", None)]
+    assert (await client.get("/v1/facts", params={"subject": "Orion", "user": "bob"})).status_code == 404

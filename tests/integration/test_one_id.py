@@ -24,25 +24,30 @@ class Case:
     Args:
         path: Where it is stored.
         body: What is stored.
-        change: Fields that are changed; none where it cannot be.
+        change: Fields that are changed.
         after: What is then read, somewhere in the memory.
     """
 
     path: str
     body: dict[str, Any]
-    change: dict[str, Any] | None
-    after: str = ""
+    change: dict[str, Any]
+    after: str
     method: str = "POST"
 
 
 CASES = {
     "note": Case("/v1/notes", {"content": "Örkény sails on Friday"}, {"content": "Örkény sails on Monday"}, "Monday"),
-    "message": Case("/v1/turns", {"session": "s", "messages": [{"content": "The mast is of ash"}]}, None),
+    "message": Case(
+        "/v1/turns",
+        {"session": "s", "messages": [{"content": "The mast is of ash"}]},
+        {"content": "The mast is of pine"},
+        "pine",
+    ),
     "document": Case("/v1/documents", {"content": HANDBOOK, "key": "h"}, {"title": "Hafenbuch"}, "Hafenbuch"),
     "keyless document": Case("/v1/documents", {"content": HANDBOOK}, {"content": "第一章 鑰匙"}, "第一章"),
     "procedure": Case("/v1/procedures", {"trigger": "fog", "action": "sound the horn"}, {"action": "anchor"}, "anchor"),
     "entity": Case("/v1/graph/entities", {"entities": [{"name": "Mira"}]}, {"aliases": ["M."]}, "M."),
-    "fact": Case("/v1/facts", {"subject": "Mira", "relation": "lives_in", "object": "Kai"}, None),
+    "fact": Case("/v1/facts", {"subject": "Mira", "relation": "lives_in", "object": "Kai"}, {"object": "Ås"}, "Ås"),
 }
 
 
@@ -63,22 +68,20 @@ async def test_a_memory_is_read_changed_and_deleted_by_its_id(application: Appli
     url = f"/v1/memories/{await put(client, case)}"
 
     read = (await client.get(url)).json()
-    changed = await client.patch(url, json=case.change or {"content": "other"})
-    again = (await client.get(url)).json()
-    gone = await client.delete(url)
+    changed = await client.patch(url, json=case.change)
+    # Another fact is in the place of one.
+    now = f"/v1/memories/{changed.json()['id']}" if name == "fact" else url
+    again = (await client.get(now)).json()
+    gone = await client.delete(now)
 
     assert (read["kind"], read[kind]["id"]) == (kind, read["id"])
-    if case.change is None:
-        assert changed.status_code == 409
-        assert again == read
-    else:
-        assert changed.status_code == 200, changed.text
-        assert case.after in str(changed.json()[kind])
-        assert case.after in str(again[kind])
-        assert again["id"] == read["id"]
-    assert (gone.status_code, gone.json()) == (200, {"id": read["id"], "kind": kind})
+    assert changed.status_code == 200, changed.text
+    assert case.after in str(changed.json()[kind])
+    assert case.after in str(again[kind])
+    assert (again["id"] == read["id"]) == (name != "fact")
+    assert (gone.status_code, gone.json()) == (200, {"id": again["id"], "kind": kind})
     for method in ("GET", "PATCH", "DELETE"):
-        assert (await client.request(method, url, json=None if method != "PATCH" else {})).status_code == 404
+        assert (await client.request(method, now, json=None if method != "PATCH" else {})).status_code == 404
 
 
 async def test_every_hit_of_a_search_is_read_by_its_id(application: Application) -> None:
@@ -212,6 +215,10 @@ async def test_a_memory_is_changed_only_in_the_state_that_the_caller_saw(applica
         ("note", {"trigger": "fog"}),
         ("document", {"importance": 1}),
         ("procedure", {"content": "x"}),
+        ("message", {"role": "system"}),
+        ("fact", {"content": "x"}),
+        ("fact", {"object": "Mira"}),
+        ("fact", {"valid_from": "2999-01-01T00:00Z", "object": "Oslo"}),
         ("entity", {"name": "Other"}),
         ("entity", {"confidence": 2}),
     ],

@@ -96,3 +96,17 @@ def test_a_replacement_that_a_caller_states_ends_any_relation_until_it_is_stated
 
     assert decided(*told)[1] == Validity(day(0), day(5), UUID(int=2))
     assert decided(*told, claim(1, PARIS, 7, "speaks"))[1] == Validity(day(7), before=((day(0), day(5)),))
+
+
+@pytest.mark.parametrize("new", [1, 9])
+def test_what_is_replaced_from_its_beginning_on_never_held_and_ends_nothing(new: int) -> None:
+    old = claim(5, PARIS, 3)
+    replaced = Claim(UUID(int=5), "lives_in", PARIS, day(3), 1, replaced_by=UUID(int=new))
+    told = (claim(4, ROME, 0), old, claim(new, BERLIN, 3), replaced)
+
+    for order in permutations(told):
+        assert decided(*order) == {
+            4: Validity(day(0), day(3), UUID(int=new)),
+            5: Validity(day(3), day(3), UUID(int=new)),
+            new: Validity(day(3)),
+        }

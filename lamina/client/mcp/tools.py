@@ -147,27 +147,31 @@ class Read(Tool):
 
 
 class Update(Tool):
-    """Change a note: correct its text, or give it other labels. The state before is kept as a version.
+    """Change a note or a message: correct its text, or give a note other labels. A note's state before is a version.
 
-    Only what you give changes. To replace a fact use state_fact; to replace a document upload it under the same key.
+    Only what you give changes. Of a fact give the object: another fact takes its place, whose id is returned. To
+    replace a document upload it under the same key.
     """
 
     name = "update"
-    title = "Update a note"
+    title = "Update a memory"
     verb = Verb.WRITE
     is_destructive = True
 
-    id: UUID = Field(description="Id of the note.")
+    id: UUID = Field(description="Its id, as a search returned it.")
     content: Content = Field(ABSENT, description="New text, in place of the old.")
     category: Category = Field(ABSENT, description="New kind.")
     tags: Tags = Field(ABSENT, description="New labels, in place of all old ones.")
     importance: Fraction = Field(ABSENT, description="New importance, 0 to 1.")
+    object: Id = Field(ABSENT, description="Of a fact: what it says instead.")
 
     async def call(self, api: AsyncClient) -> Json:
         """Change a memory."""
         changes = self.given("id")
         if not changes:
-            raise InvalidInput("content", "is missing; give what is to change: content, category, tags or importance")
+            raise InvalidInput(
+                "content", "is missing; give what is to change: content, category, tags, importance or object"
+            )
         found = await api.change_memory(self.id, **changes)
         return brief(found[found["kind"]])
 

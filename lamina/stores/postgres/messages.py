@@ -7,6 +7,7 @@ from typing import Any
 from uuid import UUID
 
 import numpy as np
+import psycopg
 from numpy.typing import NDArray
 from pgvector import Vector
 from psycopg.rows import DictRow, TupleRow
@@ -19,7 +20,7 @@ from lamina.core.ports import Record
 from lamina.core.queries import Candidate, FilterField, Filters, Hit, Neighbour, Place, Query, Ranking
 from lamina.core.scope import Scope
 from lamina.core.tiers import Tier
-from lamina.errors import NotFound
+from lamina.errors import Conflict, NotFound
 from lamina.policies.ranking.present_order import asks_for_state
 from lamina.policies.ranking.scores import similarity_score, widening
 from lamina.stores.index.ports import FoundMessages, Visible
@@ -177,6 +178,69 @@ async def delete_message(connection: Connection, tenant: str, id_: UUID) -> tupl
     if row is None:
         raise NotFound("message", str(id_))
     return Scope(tenant, row["workspace"], row["namespace"], row["user_id"], session=row["session_id"]), row["replaced"]
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedMessage:
+    """A message with all of its scope, as it is before a change.
+
+    Args:
+        hash: Under which its session holds it.
+        compacted_into: The summary that stands for it, if it was compacted and that is known.
+    """
+
+    scope: Scope
+    message: Message
+    hash: bytes
+    is_summary: bool
+    is_compacted: bool
+    compacted_into: UUID | None
+
+
+async def read_placed(connection: Connection, tenant: str, id_: UUID, *, is_locked: bool = False) -> PlacedMessage:
+    """Return a message with its scope; locked, nobody else changes it until the transaction ends.
+
+    Raises:
+        NotFound: If the tenant has no such message.
+    """
+    query = QUERIES["read_message"] + (b" FOR UPDATE" if is_locked else b"")
+    row = await (await connection.execute(query, {"id": id_, "tenant": tenant})).fetchone()
+    if row is None:
+        raise NotFound("message", str(id_))
+    names = ("workspace", "namespace", "user_id", "agent_id", "session_id", "swarm_id")
+    return PlacedMessage(
+        Scope(tenant, *(row[name] for name in names)),
+        _message(row),
+        bytes(row["content_hash"]),
+        row["is_summary"],
+        row["is_compacted"],
+        row["compacted_into"],
+    )
+
+
+async def change_message(connection: Connection, id_: UUID, new: Message, hash_: bytes) -> None:
+    """Give a locked message another text, other metadata and importance.
+
+    Raises:
+        Conflict: If its session holds the same message already.
+    """
+    row = {
+        "id": id_,
+        "content": new.content,
+        "hash": hash_,
+        "metadata": Json(new.metadata),
+        "importance": new.importance,
+    }
+    try:
+        await connection.execute(QUERIES["change_message"], row)
+    except psycopg.errors.UniqueViolation as error:
+        raise Conflict(f"the session of message {id_} has the same one already; delete one of the two") from error
+
+
+async def replace_message_chunks(connection: Connection, id_: UUID, chunks: Sequence[Chunk], generation: int) -> None:
+    """Replace the chunks of a message by those of its new text."""
+    await connection.execute(QUERIES["delete_message_chunks"], {"id": id_})
+    await connection.execute(QUERIES["insert_message_chunks"], chunk_columns({id_: chunks}, generation))
 
 
 def chunk_columns(chunks: Mapping[UUID, Sequence[Chunk]], generation: int) -> dict[str, Any]:
@@ -371,8 +435,8 @@ def message_candidate(row: TupleRow) -> Candidate:
     return Candidate(row[0], Tier.SESSIONS, row[1], row[2], row[3], importance=row[5], user=row[4])
 
 
-def _session_message(row: DictRow) -> SessionMessage:
-    message = Message(
+def _message(row: DictRow) -> Message:
+    return Message(
         role=Role(row["role"]),
         content=row["content"],
         name=row["name"],
@@ -381,10 +445,13 @@ def _session_message(row: DictRow) -> SessionMessage:
         metadata=row["metadata"],
         importance=row["importance"],
     )
+
+
+def _session_message(row: DictRow) -> SessionMessage:
     return SessionMessage(
         id=row["id"],
         position=row["position"],
-        message=message,
+        message=_message(row),
         user=row["user_id"],
         agent=row["agent_id"],
         is_summary=row["is_summary"],

@@ -5,9 +5,15 @@ ON CONFLICT (tenant, workspace, namespace, session_id) DO UPDATE SET next_positi
 RETURNING next_position
 
 -- name: find_messages
-SELECT id, content_hash, position FROM messages
+-- A message whose text was changed since is known by what was sent, too; one that says just that comes before it.
+SELECT id, sent_hash AS content_hash, position, 1 AS place FROM messages
+WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namespace)s AND session_id = %(session_id)s
+  AND user_id IS NOT DISTINCT FROM %(user_id)s AND sent_hash = ANY(%(hashes)s)
+UNION ALL
+SELECT id, content_hash, position, 2 FROM messages
 WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namespace)s AND session_id = %(session_id)s
   AND user_id IS NOT DISTINCT FROM %(user_id)s AND content_hash = ANY(%(hashes)s)
+ORDER BY place
 
 -- name: insert_messages
 -- Messages of one session with their chunks.
@@ -72,6 +78,33 @@ SELECT id, session_id, user_id, agent_id, position, role, name, ref, content, me
        is_summary, compacted_into
 FROM messages
 WHERE id = %(id)s AND tenant = %(tenant)s
+
+-- name: read_message
+SELECT workspace, namespace, session_id, user_id, agent_id, swarm_id, role, name, ref, content, content_hash, metadata,
+       occurred_at, importance, is_summary, compacted_at IS NOT NULL AS is_compacted, compacted_into
+FROM messages
+WHERE id = %(id)s AND tenant = %(tenant)s
+
+-- name: change_message
+-- The hash of what was sent stays: the same delivery again is this message.
+UPDATE messages
+SET content = %(content)s, content_hash = %(hash)s, metadata = %(metadata)s, importance = %(importance)s,
+    sent_hash = CASE WHEN content_hash = %(hash)s THEN sent_hash ELSE coalesce(sent_hash, content_hash) END
+WHERE id = %(id)s
+
+-- name: delete_message_chunks
+-- Of all generations: a build of vectors finds the message without them.
+DELETE FROM message_chunks WHERE message_id = %(id)s
+
+-- name: insert_message_chunks
+INSERT INTO message_chunks (
+    message_id, chunk, tenant, workspace, namespace, session_id, user_id, occurred_at, text_start, text_end, generation,
+    embedding)
+SELECT m.id, c.chunk, m.tenant, m.workspace, m.namespace, m.session_id, m.user_id, m.occurred_at, c.text_start,
+       c.text_end, %(generation)s, c.embedding
+FROM unnest(%(chunk_ids)s::uuid[], %(chunks)s::int[], %(starts)s::int[], %(ends)s::int[], %(embeddings)b::vector[])
+     AS c (id, chunk, text_start, text_end, embedding)
+JOIN messages m ON m.id = c.id
 
 -- name: search_messages
 -- What both sources of the tier find, and the places of that and of the messages around it: rows of the nearest chunks,

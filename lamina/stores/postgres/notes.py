@@ -294,6 +294,12 @@ async def delete_note(connection: Connection, tenant: str, id_: UUID, now: datet
     return scope, await delete_notes(connection, tenant, [id_], now)
 
 
+async def lock_drawn(connection: Connection, scope: Scope, source: str) -> dict[UUID, bytes]:
+    """Lock the notes of a session that were drawn from a message and not changed since; return their texts' hashes."""
+    cursor = await connection.execute(QUERIES["lock_drawn_notes"], {**scope_parameters(scope), "source": source})
+    return {row["id"]: bytes(row["content_hash"]) async for row in cursor}
+
+
 async def delete_notes(connection: Connection, tenant: str, ids: Sequence[UUID], now: datetime) -> Deletion:
     """Delete locked notes, with all that depends on them."""
     if not ids:

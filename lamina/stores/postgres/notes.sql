@@ -120,6 +120,14 @@ WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namesp
 ORDER BY id
 FOR UPDATE
 
+-- name: lock_drawn_notes
+-- Those that extraction drew from a message, and that nobody changed since.
+SELECT id, content_hash FROM notes
+WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namespace)s AND session_id = %(session_id)s
+  AND source = %(source)s AND deleted_at IS NULL AND version = 1
+ORDER BY id
+FOR UPDATE
+
 -- name: delete_notes
 -- The given notes, which are locked, with every note that was made from them, directly or not, and every note that
 -- was merged into them: it is hidden, but could come back; without its survivor's name it cannot. A note that was

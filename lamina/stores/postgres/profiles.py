@@ -76,6 +76,15 @@ async def add_statements(
     return await _write(connection, scope, statements, patch, now, write)
 
 
+async def find_statements(
+    connection: Connection, scope: Scope, source: str, *, is_tenant_wide: bool
+) -> list[ProfileStatement]:
+    """Return what a message stated about its user, as far back as versions of the profile are kept."""
+    parameters = {**_owner(scope, is_tenant_wide=is_tenant_wide), "source": source}
+    cursor = await connection.execute(QUERIES["find_statements_of"], parameters)
+    return _STATEMENTS.validate_python([row["statement"] async for row in cursor])
+
+
 async def revert_profile(
     connection: Connection, scope: Scope, version: int, now: datetime, write: ProfileWrite
 ) -> Profile:

@@ -25,6 +25,15 @@ WITH ended AS (
 INSERT INTO profile_versions (tenant, workspace, namespace, user_id, version, patch, document, written_at)
 VALUES (%(tenant)s, %(workspace)s, %(namespace)s, %(user_id)s, %(version)s, %(patch)s, %(document)s, %(now)s)
 
+-- name: find_statements_of
+-- What a message stated in the versions that are kept.
+SELECT told.statement
+FROM profile_versions v
+CROSS JOIN json_array_elements(CASE WHEN json_typeof(v.patch) = 'array' THEN v.patch ELSE '[]' END) AS told (statement)
+WHERE v.tenant = %(tenant)s AND v.workspace = %(workspace)s AND v.namespace = %(namespace)s AND v.user_id = %(user_id)s
+  AND told.statement ->> 'source' = %(source)s
+ORDER BY v.version
+
 -- name: get_profile
 SELECT document, version, field_times, updated_at,
        CASE WHEN verified_version = version THEN verified_fields ELSE '{}' END AS verified_fields

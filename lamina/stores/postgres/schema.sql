@@ -615,6 +615,7 @@ CREATE TABLE public.messages (
     compacted_at timestamp with time zone,
     compacted_into uuid,
     importance double precision DEFAULT 0.5 NOT NULL,
+    sent_hash bytea,
     CONSTRAINT messages_role_check CHECK ((role = ANY (ARRAY['user'::text, 'assistant'::text, 'system'::text, 'tool'::text])))
 );
 CREATE TABLE public.note_chunks (
@@ -1206,6 +1207,7 @@ CREATE INDEX memory_links_by_source ON public.memory_links USING btree (to_id, p
 CREATE INDEX memory_links_to ON public.memory_links USING btree (to_id, kind);
 CREATE INDEX message_chunks_embedding ON public.message_chunks USING hnsw (embedding public.vector_cosine_ops) WITH (m='8', ef_construction='64');
 CREATE INDEX message_chunks_scope ON public.message_chunks USING btree (tenant, workspace, namespace, session_id);
+CREATE INDEX messages_as_sent ON public.messages USING btree (tenant, workspace, namespace, session_id, sent_hash) WHERE (sent_hash IS NOT NULL);
 CREATE INDEX messages_by_agent ON public.messages USING btree (tenant, workspace, namespace, agent_id, id) WHERE (agent_id IS NOT NULL);
 CREATE INDEX messages_by_id ON public.messages USING btree (tenant, workspace, namespace, id);
 CREATE INDEX messages_by_user ON public.messages USING btree (tenant, workspace, namespace, user_id, session_id);

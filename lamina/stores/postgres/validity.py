@@ -2,13 +2,14 @@
 
 from collections import defaultdict
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
 from lamina.core.scope import Scope
 from lamina.errors import InvalidInput, NotFound
 from lamina.policies.validity import ENDS, OWN_VALUE, STATES, Claim, decide_validities
-from lamina.stores.postgres.connection import Connection, scope_parameters
+from lamina.stores.postgres.connection import Connection, Pool, connect, scope_parameters
 from lamina.stores.postgres.queries import load_queries
 
 QUERIES = load_queries("validity.sql")
@@ -61,6 +62,32 @@ def _multirange(intervals: Sequence[tuple[datetime, datetime]]) -> str:
     """Return intervals as Postgres reads them; one that ends where it began is none."""
     spans = (f"[{begin.isoformat()},{end.isoformat()})" for begin, end in intervals if begin < end)
     return f"{{{','.join(spans)}}}"
+
+
+@dataclass(frozen=True, slots=True)
+class Statements:
+    """The statements that an edge rests on.
+
+    Args:
+        owners: Whose they are; ``None`` for shared ones.
+        latest: When the last one was made.
+    """
+
+    owners: frozenset[str | None]
+    latest: datetime
+
+
+async def read_statements(pool: Pool, id_: UUID) -> Statements:
+    """Return the statements that an edge rests on.
+
+    Raises:
+        NotFound: If it is gone.
+    """
+    async with connect(pool) as connection:
+        row = await (await connection.execute(QUERIES["read_statements"], {"id": id_})).fetchone()
+    if row is None:
+        raise NotFound("fact", str(id_))
+    return Statements(frozenset({*(row["users"] or ()), *([None] if row["is_shared"] else [])}), row["latest"])
 
 
 async def replace_edges(

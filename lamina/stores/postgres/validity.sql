@@ -36,6 +36,13 @@ WHERE e.id = told.id
 -- Those of these entities of which something is stated that can end.
 SELECT DISTINCT from_id FROM edges WHERE from_id = ANY(%(ids)s) AND (type = ANY(%(relations)s) OR type LIKE %(own_values)s)
 
+-- name: read_statements
+-- Whose statements an edge rests on, and when the last one was made.
+SELECT array_agg(DISTINCT user_id) FILTER (WHERE user_id IS NOT NULL) AS users, bool_or(user_id IS NULL) AS is_shared,
+       max(seen_at) AS latest
+FROM edge_evidence WHERE edge_id = %(id)s
+HAVING count(*) > 0
+
 -- name: find_replaceable
 -- Edges of a namespace other than the new one; for one user, those that rest on this user's evidence alone.
 SELECT e.id, e.from_id, e.valid_to,
