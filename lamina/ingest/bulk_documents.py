@@ -29,6 +29,7 @@ from lamina.stores.postgres.bulk_memories import (
 from lamina.stores.postgres.connection import Connection, Pool, in_transaction
 from lamina.stores.postgres.epochs import bump_epoch
 from lamina.stores.postgres.events import record_events
+from lamina.stores.postgres.feedback import move_feedback
 from lamina.stores.postgres.operations import advance_operation, complete_operation, hold_operation
 from lamina.stores.postgres.outbox import OutboxEntry, enqueue_entries, outbox_entries
 
@@ -146,6 +147,7 @@ class BulkDocuments:
         files = sum(row["is_file"] for row in rows)
         moved = await move_documents(connection, [row["id"] for row in rows], target)
         passages = sorted(id_ for ids in moved.values() for id_ in ids)
+        await move_feedback(connection, [*moved, *passages], target)
         nodes = await self._linker.forget(connection, passages)
         linked = await self._linker.write(connection, target, links, set(passages))
         graph = sorted({*passages, *nodes, *linked})

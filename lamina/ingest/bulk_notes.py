@@ -29,6 +29,7 @@ from lamina.stores.postgres.bulk_notes import (
 from lamina.stores.postgres.connection import Connection, Pool, in_transaction
 from lamina.stores.postgres.epochs import bump_epoch
 from lamina.stores.postgres.events import record_events
+from lamina.stores.postgres.feedback import move_feedback
 from lamina.stores.postgres.note_temperature import warm_up
 from lamina.stores.postgres.notes import delete_notes, expire_derived, update_note
 from lamina.stores.postgres.operations import advance_operation, complete_operation, hold_operation
@@ -210,6 +211,7 @@ class BulkNotes:
         effects.count("moved", len(moved))
         effects.count("existing", len(ids) - len(moved))
         carried = moved.union(await move_merged(connection, sorted(moved), target))
+        await move_feedback(connection, sorted(carried), target)
         nodes = await self._linker.forget(connection, sorted(carried))
         linked = await self._linker.write(connection, target, links, carried)
         effects.entries = [*note_entries(sorted(moved)), *outbox_entries("graph", sorted({*moved, *nodes, *linked}))]

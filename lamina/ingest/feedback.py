@@ -5,6 +5,7 @@ from uuid import UUID
 
 from lamina.core.feedback import Feedback, Vote
 from lamina.core.ports import Clock
+from lamina.core.scope import Scope
 from lamina.errors import NotFound
 from lamina.stores.postgres.connection import Connection, Pool, in_transaction
 from lamina.stores.postgres.epochs import bump_epoch
@@ -45,8 +46,8 @@ class FeedbackRecorder:
             NotFound: If the tenant has no such memory.
         """
 
-        async def write(connection: Connection) -> None:
-            await put_vote(connection, tenant, id_, voter, vote, self._clock())
+        async def write(connection: Connection, place: Scope) -> None:
+            await put_vote(connection, place, id_, voter, vote, self._clock())
             await weigh_votes(connection, tenant, id_)
 
         return await self._write(tenant, id_, voter, write)
@@ -58,20 +59,20 @@ class FeedbackRecorder:
             NotFound: If the tenant has no such memory.
         """
 
-        async def write(connection: Connection) -> None:
-            await set_pin(connection, tenant, id_, self._clock() if is_pinned else None)
+        async def write(connection: Connection, place: Scope) -> None:
+            await set_pin(connection, place, id_, self._clock() if is_pinned else None)
             if is_pinned and await warm_up(connection, [id_], self._clock()):
                 await enqueue_notes(connection, [id_])
 
         return await self._write(tenant, id_, voter, write)
 
     async def _write(
-        self, tenant: str, id_: UUID, voter: str, write: Callable[[Connection], Awaitable[None]]
+        self, tenant: str, id_: UUID, voter: str, write: Callable[[Connection, Scope], Awaitable[None]]
     ) -> Feedback:
         async def act(connection: Connection) -> None:
             # Held, so that no erasure or merge goes by between the look and the write.
             place = await hold_memory(connection, tenant, id_)
-            await write(connection)
+            await write(connection, place)
             await bump_epoch(connection, place)
 
         await in_transaction(self._pool, act)

@@ -11,10 +11,14 @@ import pytest
 
 from lamina.core.principals import Bounds, KeyRole, new_principal
 from lamina.core.queries import FusedHit, Memory
+from lamina.core.scope import Scope
 from lamina.core.tiers import Tier
 from lamina.policies.ranking.feedback import MOST_SHARE, order_by_votes
 from lamina.policies.retention.decay import note_weight
+from lamina.stores.postgres.connection import scope_parameters
+from lamina.stores.postgres.feedback import QUERIES
 from lamina.stores.postgres.keys import store_key
+from lamina.stores.postgres.migrate import migrations
 from lamina.wiring.stores import utc_now
 from tests.support.application import Application
 from tests.support.jobs import in_days, run_job
@@ -287,3 +291,92 @@ async def rows_of(application: Application, statement: str) -> list[str]:
     async with application.pool.connection() as connection:
         cursor = await connection.execute(statement.encode(), [application.tenant])
         return [str(row["id"]) async for row in cursor]
+
+
+async def pinned(client: httpx.AsyncClient, **scope: str) -> str:
+    query = {**scope, "query": "What is for dinner tonight?", "pinned": True, "cache": False}
+    return str((await sent(client, "POST", "/v1/context", json=query))["text"])
+
+
+async def test_a_pin_follows_a_note_that_moves_and_a_workspace_that_is_renamed(unshared: Application) -> None:
+    client = unshared.client(unshared.new_key(unshared.tenant, KeyRole.ADMIN))
+    for name in ("moved", "left behind"):
+        id_ = await make(client, f"The {name} buoy marks the harbour", workspace="old", tags=[name])
+        await sent(client, "PUT", f"/v1/memories/{id_}/pin")
+
+    move = {"workspace": "old", "tags": ["moved"], "to_workspace": "new"}
+    moving = await sent(client, "POST", "/v1/notes/bulk", json=move)
+    after = [await pinned(client, workspace=name) for name in ("old", "new")]
+    rename = {"workspace": "new", "to_workspace": "newest"}
+    renaming = await sent(client, "POST", "/v1/scopes/rename", json=rename)
+
+    assert [one["operation"]["state"] for one in (moving, renaming)] == ["complete", "complete"]
+    assert [("moved" in text, "left behind" in text) for text in after] == [(False, True), (True, False)]
+    assert "moved" in await pinned(client, workspace="newest")
+    with psycopg.connect(unshared.url) as connection:
+        places = connection.execute("SELECT workspace FROM feedback ORDER BY workspace").fetchall()
+    assert places == [("newest",), ("old",)]
+
+
+async def test_a_pin_of_an_earlier_release_has_no_place_and_is_shown(unshared: Application) -> None:
+    client = unshared.client()
+    id_ = await make(client, "The red buoy marks the harbour")
+    with psycopg.connect(unshared.url) as connection:
+        pin = "INSERT INTO feedback (tenant, memory_id, pinned_at) VALUES (%s, %s, now())"
+        connection.execute(pin, [unshared.tenant, id_])
+
+    before = await pinned(client)
+    await sent(client, "PUT", f"/v1/memories/{id_}/feedback", json={"vote": "useful"})
+
+    assert "red buoy" in before
+    assert "red buoy" in await pinned(client)
+    with psycopg.connect(unshared.url) as connection:
+        assert connection.execute("SELECT workspace, namespace FROM feedback").fetchall() == [("default", "default")]
+
+
+def test_the_pins_of_a_workspace_are_read_without_those_of_others(database: str) -> None:
+    with psycopg.connect(database) as connection:
+        connection.execute(
+            "INSERT INTO notes (id, tenant, workspace, namespace, category, content, content_hash, importance,"
+            " confidence, source, event_at) SELECT gen_random_uuid(), 't', 'w ' || n % 10, 'd', 'note', 'n ' || n,"
+            " sha256(convert_to(n::text, 'UTF8')), 0.5, 0.8, 'api', now() FROM generate_series(1, 20000) n"
+        )
+        connection.execute(
+            "INSERT INTO feedback (memory_id, tenant, workspace, namespace, pinned_at) SELECT id, tenant, workspace,"
+            " namespace, now() FROM notes WHERE workspace <> 'w 1' OR content = 'n 1'"
+        )
+        connection.execute("ANALYZE notes, feedback")
+        asked = {**scope_parameters(Scope("t", "w 1", "d")), "limit": 50, "as_of": None}
+        text = b"EXPLAIN (ANALYZE, FORMAT JSON) " + QUERIES["list_pinned_notes"]
+        row = connection.execute(text, asked).fetchone()
+
+    assert row is not None
+    assert "feedback_of_place" in str(row[0])
+    assert rows_read(row[0][0]["Plan"]) < 100
+
+
+def rows_read(node: dict[str, Any]) -> int:
+    """Return how many rows a plan looked at in tables."""
+    own = node["Actual Rows"] + node.get("Rows Removed by Filter", 0) if "Relation Name" in node else 0
+    return int(own * node["Actual Loops"]) + sum(rows_read(below) for below in node.get("Plans", []))
+
+
+def test_what_was_voted_on_and_pinned_before_gets_its_place(database: str) -> None:
+    [places] = [migration for migration in migrations() if migration.name == "0063_places_of_feedback.sql"]
+    note, gone = uuid4(), uuid4()
+    with psycopg.connect(database) as connection:
+        connection.execute("ALTER TABLE feedback DROP COLUMN workspace, DROP COLUMN namespace")
+        connection.execute("CREATE INDEX feedback_pinned ON feedback (tenant, memory_id) WHERE pinned_at IS NOT NULL")
+        connection.execute(
+            "INSERT INTO notes (id, tenant, workspace, namespace, category, content, content_hash, importance,"
+            " confidence, source, event_at)"
+            " VALUES (%s, 't', 'Øst 東', 'north', 'note', 'n', 'x', 0.5, 0.8, 'api', now())",
+            [note],
+        )
+        for id_, tenant in ((note, "t"), (gone, "t")):
+            connection.execute("INSERT INTO feedback (memory_id, tenant) VALUES (%s, %s)", [id_, tenant])
+
+        connection.execute(places.text.encode())
+
+        found = connection.execute("SELECT memory_id, workspace, namespace FROM feedback").fetchall()
+    assert set(found) == {(note, "Øst 東", "north"), (gone, None, None)}

@@ -33,7 +33,7 @@ from tests.support.application import Application
 
 PATIENCE_S = 120.0
 RENAMED = {
-    *("agent_turns", "api_keys", "compacted_chunks", "documents", "edges", "entities", "entity_embeddings"),
+    *("agent_turns", "api_keys", "compacted_chunks", "documents", "edges", "entities", "entity_embeddings", "feedback"),
     *("entity_names", "memory_links", "memory_profiles", "message_chunks", "messages", "note_chunks", "notes"),
     *("passage_chunks", "passages", "procedure_embeddings", "procedures", "profile_versions", "profiles", "sessions"),
     # The last one with its session, by a foreign key.

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import datetime
+from typing import Any
 from uuid import UUID
 
 from psycopg.rows import DictRow
@@ -37,10 +38,10 @@ async def pinned(connection: Connection, tenant: str | None, ids: Sequence[UUID]
 
 
 async def put_vote(
-    connection: Connection, tenant: str, id_: UUID, voter: str, vote: Vote | None, now: datetime
+    connection: Connection, place: Scope, id_: UUID, voter: str, vote: Vote | None, now: datetime
 ) -> None:
-    """Set the vote of a principal on a memory, or take it back, and count the votes on it."""
-    row = {"tenant": tenant, "id": id_, "voter": voter}
+    """Set the vote of a principal on a memory of a place, or take it back, and count the votes on it."""
+    row = {**_row(place, id_), "voter": voter}
     await connection.execute(QUERIES["hold_feedback"], row)
     if vote is None:
         await connection.execute(QUERIES["take_vote_back"], row)
@@ -49,13 +50,19 @@ async def put_vote(
     await connection.execute(QUERIES["count_votes"], row)
 
 
-async def set_pin(connection: Connection, tenant: str, id_: UUID, pinned_at: datetime | None) -> None:
-    """Pin a memory, or no longer; what a pinned note had lost by decay comes back."""
-    row = {"tenant": tenant, "id": id_}
+async def set_pin(connection: Connection, place: Scope, id_: UUID, pinned_at: datetime | None) -> None:
+    """Pin a memory of a place, or no longer; what a pinned note had lost by decay comes back."""
+    row = _row(place, id_)
     await connection.execute(QUERIES["hold_feedback"], row)
     await connection.execute(QUERIES["set_pin"], {**row, "pinned_at": pinned_at})
     if pinned_at is not None:
         await connection.execute(QUERIES["restore_weight"], row)
+
+
+async def move_feedback(connection: Connection, ids: Sequence[UUID], target: Scope) -> None:
+    """Let the feedback on locked memories follow them to another namespace."""
+    place = {"tenant": target.tenant, "workspace": target.workspace, "namespace": target.namespace}
+    await connection.execute(QUERIES["move_feedback"], {**place, "ids": list(ids)})
 
 
 async def erase_feedback(connection: Connection, tenant: str, ids: Sequence[UUID]) -> None:
@@ -86,6 +93,10 @@ class FeedbackTable(PostgresStore):
         """
         wanted = {**scope_parameters(scope), "limit": limit, "as_of": as_of}
         return [_memory(row) for row in await self._rows(QUERIES["list_pinned_notes"], **wanted)]
+
+
+def _row(place: Scope, id_: UUID) -> dict[str, Any]:
+    return {"tenant": place.tenant, "workspace": place.workspace, "namespace": place.namespace, "id": id_}
 
 
 def _memory(row: DictRow) -> Memory:

@@ -1,7 +1,8 @@
 -- name: hold_feedback
 -- Locked until the transaction ends: of two votes at a time, the second counts both.
-INSERT INTO feedback AS f (tenant, memory_id) VALUES (%(tenant)s, %(id)s)
-ON CONFLICT (memory_id) DO UPDATE SET tenant = f.tenant
+INSERT INTO feedback AS f (tenant, memory_id, workspace, namespace)
+VALUES (%(tenant)s, %(id)s, %(workspace)s, %(namespace)s)
+ON CONFLICT (memory_id) DO UPDATE SET workspace = excluded.workspace, namespace = excluded.namespace
 
 -- name: hold_memory
 -- Whatever it is, it is neither changed nor deleted until the transaction ends. An exclusive lock: a pin may change it.
@@ -58,16 +59,23 @@ SELECT coalesce(f.useful, 0) AS useful, coalesce(f.wrong, 0) AS wrong, f.pinned_
 FROM (SELECT %(id)s::uuid AS id) wanted LEFT JOIN feedback f ON f.memory_id = wanted.id AND f.tenant = %(tenant)s
 
 -- name: list_pinned_notes
+-- Where a process of an earlier release pinned a note, its row has no place.
 SELECT n.id, n.category, n.content, n.event_at, n.confidence, n.importance, n.user_id, n.agent_id, n.session_id, n.tags,
        n.metadata, n.source, n.last_hit_at, n.temperature, n.expires_at
 FROM feedback f JOIN notes n ON n.id = f.memory_id
-WHERE f.tenant = %(tenant)s AND f.pinned_at IS NOT NULL
+WHERE (f.tenant = %(tenant)s AND f.workspace = %(workspace)s AND f.namespace = %(namespace)s AND f.pinned_at IS NOT NULL
+       OR f.tenant = %(tenant)s AND f.workspace IS NULL AND f.pinned_at IS NOT NULL)
   AND n.tenant = %(tenant)s AND n.workspace = %(workspace)s AND n.namespace = %(namespace)s AND n.deleted_at IS NULL
   AND (n.expires_at IS NULL OR n.expires_at > statement_timestamp())
   AND (%(user_id)s::text IS NULL OR n.user_id IS NULL OR n.user_id = %(user_id)s)
   AND (%(as_of)s::timestamptz IS NULL OR n.event_at <= %(as_of)s)
 ORDER BY f.pinned_at, n.id
 LIMIT %(limit)s
+
+-- name: move_feedback
+-- With memories that moved to another namespace.
+UPDATE feedback SET workspace = %(workspace)s, namespace = %(namespace)s
+WHERE tenant = %(tenant)s AND memory_id = ANY(%(ids)s)
 
 -- name: erase_feedback
 WITH gone AS (

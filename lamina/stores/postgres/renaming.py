@@ -77,6 +77,7 @@ PARTS: Sequence[RenamedPart] = (
     RenamedPart(None, _rows_of("profile_versions")),
     RenamedPart(None, _rows_of("agent_turns")),
     RenamedPart("in_trash", _rows_of("trash")),
+    RenamedPart(None, _rows_of("feedback")),
 )
 
 

@@ -488,7 +488,9 @@ CREATE TABLE public.feedback (
     tenant text NOT NULL,
     useful integer DEFAULT 0 NOT NULL,
     wrong integer DEFAULT 0 NOT NULL,
-    pinned_at timestamp with time zone
+    pinned_at timestamp with time zone,
+    workspace text,
+    namespace text
 );
 CREATE TABLE public.file_versions (
     document_id uuid NOT NULL,
@@ -1198,7 +1200,7 @@ CREATE INDEX events_by_id ON public.events USING btree (tenant, id);
 CREATE INDEX events_by_time ON public.events USING brin (created_at);
 CREATE INDEX events_of_memories ON public.events USING gin (memory_ids) WITH (fastupdate=off);
 CREATE INDEX events_of_user ON public.events USING btree (tenant, user_id) WHERE (user_id IS NOT NULL);
-CREATE INDEX feedback_pinned ON public.feedback USING btree (tenant, memory_id) WHERE (pinned_at IS NOT NULL);
+CREATE INDEX feedback_of_place ON public.feedback USING btree (tenant, workspace, namespace, pinned_at);
 CREATE INDEX idempotency_keys_by_age ON public.idempotency_keys USING btree (tenant, created_at);
 CREATE INDEX idempotency_keys_by_user ON public.idempotency_keys USING btree (tenant, user_hash) WHERE (user_hash IS NOT NULL);
 CREATE INDEX job_runs_by_job ON public.job_runs USING btree (job, created_at DESC);
