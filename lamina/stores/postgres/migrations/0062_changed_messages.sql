@@ -1,4 +1,2 @@
 -- The hash of what was sent, of a message whose text was changed since: the same delivery again is that message.
 ALTER TABLE messages ADD COLUMN sent_hash bytea;
-CREATE INDEX messages_as_sent ON messages (tenant, workspace, namespace, session_id, sent_hash)
-    WHERE sent_hash IS NOT NULL;

@@ -12,5 +12,3 @@ UPDATE feedback f SET (workspace, namespace) = (
     UNION ALL SELECT workspace, namespace FROM edges WHERE id = f.memory_id AND tenant = f.tenant
     UNION ALL SELECT workspace, namespace FROM trash WHERE id = f.memory_id AND tenant = f.tenant
     LIMIT 1);
-CREATE INDEX feedback_of_place ON feedback (tenant, workspace, namespace, pinned_at);
-DROP INDEX feedback_pinned;
