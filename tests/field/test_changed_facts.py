@@ -369,6 +369,31 @@ async def test_a_fact_that_cannot_be_changed_says_what_to_do(application: Applic
     assert late["valid_from"][:10] == "2026-07-01"
 
 
+@pytest.mark.parametrize("relation", ["speaks", "has_status"])
+@pytest.mark.parametrize(("second", "third", "begin"), [(MAY, MAY, "2026-05-01"), (JUNE, JULY, "2026-07-01")])
+async def test_a_fact_that_is_corrected_and_corrected_back_holds(
+    application: Application, relation: str, second: str, third: str, begin: str
+) -> None:
+    client = application.client()
+    old = await state(client, "Orion", relation, "Latin", valid_from=MAY)
+    new = await corrected(client, old["id"], object="Greek", valid_from=second)
+
+    back = await corrected(client, new["id"], object="Latin", valid_from=third)
+
+    assert (back["id"], back["valid_from"][:10], back["valid_to"]) == (old["id"], begin, None)
+    assert await held(client, "Orion", as_of="2026-08-01T10:00:00Z") == [("Latin", None)]
+
+
+async def test_a_fact_corrected_back_of_another_subject_holds(application: Application) -> None:
+    client = application.client()
+    old = await state(client, "Orion", "speaks", "Latin", valid_from=MAY)
+    new = await corrected(client, old["id"], subject="Lyra")
+
+    back = await corrected(client, new["id"], subject="Orion")
+
+    assert (back["id"], back["valid_to"]) == (old["id"], None)
+
+
 async def test_a_corrected_fact_of_a_user_stays_theirs_alone(application: Application) -> None:
     client = application.client()
     old = await state(client, "Orion", "likes", "Tea", user="ann", valid_from=MAY)

@@ -109,6 +109,7 @@ async def replace_edges(
     parameters = {**scope_parameters(scope), "old": sorted(old), "new": new, "at": at}
     found = await connection.execute(QUERIES["find_replaceable"], parameters)
     rows = {row["id"]: row async for row in found}
+    subject = rows.pop(new)["from_id"]
     for id_ in old:
         if id_ not in rows:
             raise NotFound("fact", str(id_))
@@ -116,7 +117,8 @@ async def replace_edges(
             reason = f"is {at.isoformat()}, but fact {id_}, which is to be replaced, began at {began.isoformat()}"
             raise InvalidInput("valid_from", f"{reason}; name that moment or a later one, or delete what never held")
     subjects = {id_: row["from_id"] for id_, row in rows.items() if row["valid_to"] is None or row["valid_to"] >= at}
-    await lock_subjects(connection, set(subjects.values()))
+    await lock_subjects(connection, {subject, *subjects.values()})
+    await connection.execute(QUERIES["begin_again"], parameters)
     await connection.execute(QUERIES["replace_edges"], {**parameters, "old": sorted(subjects)})
-    await settle_edges(connection, set(subjects.values()))
+    await settle_edges(connection, {subject, *subjects.values()})
     return subjects

@@ -7,13 +7,23 @@ FROM (
 ) told
 
 -- name: find_claims
--- The evidence of the edges of these subjects that state or end something, and of those that a caller replaced.
-SELECT e.from_id, e.id AS edge, e.type AS relation, e.to_id AS value, v.seen_at AS stated_at, v.confidence,
+-- The evidence of the edges of these subjects that state or end something, and of those that a caller replaced. An edge
+-- that takes the place of another is stated again at that moment, by those of its owners whose the other was: the
+-- evidence of a source keeps its first time.
+SELECT e.from_id, e.id AS edge, e.type AS relation, e.to_id AS value, told.stated_at, v.confidence,
        v.user_id AS owner, NULL::uuid AS replaced_by
 FROM edges e
 JOIN edge_evidence v ON v.edge_id = e.id
+CROSS JOIN LATERAL (
+    SELECT v.seen_at AS stated_at
+    UNION ALL
+    SELECT r.replaced_at FROM edge_replacements r
+    WHERE r.replaced_by = e.id AND r.replaced_at > v.seen_at
+      AND EXISTS (SELECT FROM edge_evidence o
+                  WHERE o.edge_id = r.edge_id AND o.user_id IS NOT DISTINCT FROM v.user_id)
+) told
 WHERE e.from_id = ANY(%(ids)s)
-  AND (e.type = ANY(%(relations)s) OR e.type LIKE %(own_values)s
+  AND (e.type = ANY(%(relations)s) OR e.type LIKE %(own_values)s OR e.valid_from IS NOT NULL
        OR EXISTS (SELECT FROM edge_replacements r WHERE r.edge_id = e.id))
 UNION ALL
 SELECT e.from_id, e.id, e.type, e.to_id, r.replaced_at, 1, NULL, r.replaced_by
@@ -33,8 +43,10 @@ WHERE e.id = told.id
       IS DISTINCT FROM (told.valid_from, told.valid_to, told.replaced_by, told.held_before)
 
 -- name: find_stated
--- Those of these entities of which something is stated that can end.
-SELECT DISTINCT from_id FROM edges WHERE from_id = ANY(%(ids)s) AND (type = ANY(%(relations)s) OR type LIKE %(own_values)s)
+-- Those of these entities of which something is stated that can end, or that a caller replaced.
+SELECT DISTINCT from_id FROM edges
+WHERE from_id = ANY(%(ids)s)
+  AND (type = ANY(%(relations)s) OR type LIKE %(own_values)s OR valid_from IS NOT NULL)
 
 -- name: read_statements
 -- Whose statements an edge rests on, and when the last one was made.
@@ -44,14 +56,20 @@ FROM edge_evidence WHERE edge_id = %(id)s
 HAVING count(*) > 0
 
 -- name: find_replaceable
--- Edges of a namespace other than the new one; for one user, those that rest on this user's evidence alone.
+-- The new edge, and those of the others in its namespace; for one user, those that rest on this user's evidence alone.
 SELECT e.id, e.from_id, e.valid_to,
        coalesce(e.valid_from, (SELECT min(v.seen_at) FROM edge_evidence v WHERE v.edge_id = e.id)) AS valid_from
 FROM edges e
-WHERE e.id = ANY(%(old)s) AND e.id <> %(new)s
+WHERE e.id = %(new)s
+   OR e.id = ANY(%(old)s)
   AND e.tenant = %(tenant)s AND e.workspace = %(workspace)s AND e.namespace = %(namespace)s
   AND (%(user_id)s::text IS NULL
        OR NOT EXISTS (SELECT FROM edge_evidence v WHERE v.edge_id = e.id AND v.user_id IS DISTINCT FROM %(user_id)s))
+
+-- name: begin_again
+-- The new edge is not ended at the moment of its statement, nor from then on by one whose place it takes.
+DELETE FROM edge_replacements
+WHERE edge_id = %(new)s AND (replaced_at = %(at)s OR replaced_by = ANY(%(old)s) AND replaced_at >= %(at)s)
 
 -- name: replace_edges
 INSERT INTO edge_replacements (edge_id, replaced_by, replaced_at)
