@@ -174,6 +174,41 @@ async def test_an_entity_that_texts_name_again_takes_on_what_comes_back(unshared
     assert await linked(unshared, "Orion") == {("moors", "Mira")}
 
 
+async def test_what_was_replaced_is_so_again_when_it_comes_back(unshared: Application) -> None:
+    old = await state(unshared, "Orion", "speaks", "Latin", valid_from="2020-01-01T00:00:00Z")
+    new = await state(unshared, "Orion", "speaks", "Greek", valid_from="2024-01-01T00:00:00Z", replaces=[old])
+    told, node = await facts(unshared, "Orion"), (await entity(unshared, "Orion") or {})["id"]
+
+    seen = []
+    for path in (f"entities/{node}", f"edges/{old}", f"edges/{new}"):
+        await sent(unshared.client(), "DELETE", f"/v1/graph/{path}")
+        away = [(fact["object"], fact["valid_to"]) for fact in await facts(unshared, "Orion")]
+        await restored(unshared, path.rpartition("/")[2])
+        seen.append((away, [(fact["object"], fact["valid_to"]) for fact in await facts(unshared, "Orion")]))
+
+    after = [(fact["object"], fact["valid_to"]) for fact in told]
+    assert [valid_to is None for _, valid_to in after] == [True, False]
+    assert seen == [([], after), ([("Greek", None)], after), ([("Latin", None)], after)]
+
+
+async def test_an_entry_that_came_back_with_another_is_deleted_and_restored_again(unshared: Application) -> None:
+    client, body = unshared.client(), {"entities": [{"name": "Orion", "type": "boat"}]}
+    orion = (await sent(client, "POST", "/v1/graph/entities", json=body))["results"][0]["id"]
+    await state(unshared, "Mira", "moors", "Orion")
+    await state(unshared, "Orion", "lies_in", "North Harbour")
+    mira = (await entity(unshared, "Mira") or {})["id"]
+    for id_ in (mira, orion):
+        await sent(client, "DELETE", f"/v1/graph/entities/{id_}")
+    await restored(unshared, mira)
+    await state(unshared, "Orion", "belongs_to", "North Harbour")
+    await sent(client, "DELETE", f"/v1/graph/entities/{orion}")
+
+    answer = await restored(unshared, orion)
+
+    assert answer["id"] == orion
+    assert {kind for kind, _ in await linked(unshared, "Orion")} == {"moors", "lies_in", "belongs_to"}
+
+
 @pytest.mark.parametrize("change", ["delete", "rewrite"])
 async def test_what_a_memory_said_does_not_come_back_without_it(unshared: Application, change: str) -> None:
     client = unshared.client()

@@ -15,7 +15,7 @@ from lamina.stores.postgres.connection import Connection
 from lamina.stores.postgres.links import prune_evidence
 from lamina.stores.postgres.queries import load_queries
 from lamina.stores.postgres.trash import take
-from lamina.stores.postgres.validity import STATED_RELATIONS, find_stated, lock_subjects
+from lamina.stores.postgres.validity import STATED_RELATIONS, find_stated, lock_subjects, settle_edges
 
 QUERIES = load_queries("graph_restoration.sql")
 
@@ -60,10 +60,11 @@ async def revive_node(
     await connection.execute(QUERIES["hold_rows"], own)
     kind, placed = TrashKind(entry["kind"]), {**own, "workspace": entry["workspace"], "namespace": entry["namespace"]}
     entities = await _revive_entities(connection, placed, vectors, generation)
-    edges = await _revive_edges(connection, placed, entities)
+    edges, subjects = await _revive_edges(connection, placed, entities)
     memories = await _revive_mentions(connection, placed, entities) if kind is TrashKind.ENTITY else []
     now = (entities if kind is TrashKind.ENTITY else edges).get(id_)
     await prune_evidence(connection, sorted(entities.values()), sorted(edges.values()))
+    await settle_edges(connection, subjects)
     found = await connection.execute(QUERIES["find_node"], {"tenant": tenant, "id": now})
     if now is None or await found.fetchone() is None:
         raise Conflict(f"nothing is left that the {kind} rests on; state it again")
@@ -96,8 +97,11 @@ async def _revive_entities(
 
 async def _revive_edges(
     connection: Connection, placed: Mapping[str, Any], entities: Mapping[UUID, UUID]
-) -> dict[UUID, UUID]:
-    """Return the edges of an entry by the ids that they had, each in the graph with its evidence."""
+) -> tuple[dict[UUID, UUID], set[UUID]]:
+    """Return the edges of an entry by the ids that they had, each in the graph with its evidence.
+
+    With them come the entities, locked, whose edges are to be settled when all is weighed.
+    """
     mapped = _mapped(placed, entities)
     ending = await connection.execute(QUERIES["find_subjects"], {**mapped, **STATED_RELATIONS})
     subjects = {row["id"] async for row in ending}
@@ -108,7 +112,7 @@ async def _revive_edges(
     with_edges = {**placed, "former_edges": list(edges), "edges": list(edges.values())}
     await connection.execute(QUERIES["revive_evidence"], with_edges)
     await connection.execute(QUERIES["revive_replacements"], with_edges)
-    return edges
+    return edges, subjects
 
 
 async def _revive_mentions(

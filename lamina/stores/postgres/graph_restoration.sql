@@ -16,16 +16,16 @@ SELECT (SELECT count(*) FROM evidence) + (SELECT count(*) FROM mentions) AS held
 
 -- name: revive_entities
 -- Those that the namespace lacks, under the ids that they had, if they have an edge or are what was deleted. One that has
--- the name meanwhile is that entity, and takes on what was stated of it.
+-- the name meanwhile is that entity, and takes on what was stated of it. Two deletions may have kept two of one name.
 INSERT INTO entities AS e (id, tenant, workspace, namespace, key, name, type, aliases, confidence, is_asserted,
                            generation, embedding, first_seen_at, last_seen_at, standing)
-SELECT n.id, n.tenant, %(workspace)s, %(namespace)s, n.key, n.name, n.type, n.aliases, n.confidence, n.is_asserted,
-       %(generation)s, v.embedding, n.first_seen_at, n.last_seen_at, n.standing
+SELECT DISTINCT ON (n.key COLLATE "C") n.id, n.tenant, %(workspace)s, %(namespace)s, n.key, n.name, n.type, n.aliases,
+       n.confidence, n.is_asserted, %(generation)s, v.embedding, n.first_seen_at, n.last_seen_at, n.standing
 FROM discarded_entities n
 JOIN unnest(%(names)s::text[], %(embeddings)b::vector[]) AS v (name, embedding) ON v.name = n.name
 WHERE n.tenant = %(tenant)s AND n.entry = %(id)s
   AND NOT EXISTS (SELECT FROM entities o WHERE o.id = n.id)
-ORDER BY n.key COLLATE "C"
+ORDER BY n.key COLLATE "C", n.last_seen_at DESC, n.id
 ON CONFLICT (tenant, workspace, namespace, sha256_of(key)) DO UPDATE
 SET type = CASE WHEN e.type = 'thing' THEN excluded.type ELSE e.type END,
     aliases = ARRAY(SELECT DISTINCT unnest(e.aliases || excluded.aliases) ORDER BY 1),
