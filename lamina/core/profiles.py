@@ -80,7 +80,9 @@ def taken_back(statements: Sequence[ProfileStatement], stated_at: datetime, sour
     """Return the statement by which texts end that others stated, unless they were stated again later; else none."""
     values: dict[str, list[str]] = {}
     for statement in statements:
-        for key, value in statement.patch.items():
+        domains = statement.patch.get(DOMAINS)
+        fields = [statement.patch, *(domains.values() if isinstance(domains, dict) else ())]
+        for key, value in chain.from_iterable(one.items() for one in fields if isinstance(one, Mapping)):
             told = value if isinstance(value, list) else [value]
             values.setdefault(key, []).extend(item for item in told if isinstance(item, str))
     withdrawn = {key: tuple(dict.fromkeys(found)) for key, found in values.items() if found}

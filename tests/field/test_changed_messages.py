@@ -99,6 +99,22 @@ async def test_a_note_that_somebody_changed_stays_as_it_is(unshared: Application
     assert contents == {"Ship on Fridays, says the board", "We decided to ship on Tuesdays."}
 
 
+async def test_a_note_made_from_what_was_drawn_goes_with_the_old_text(unshared: Application) -> None:
+    client = unshared.client()
+    [id_] = await told(client, "We decided to ship on Fridays.")
+    [drawn] = (await sent(client, "GET", "/v1/notes"))["notes"]
+    made = await sent(client, "POST", "/v1/notes", json={"content": "Decisions: ship on Fridays"})
+    with psycopg.connect(unshared.url) as connection:  # As a consolidation does.
+        connection.execute("INSERT INTO note_sources VALUES (%s, %s)", [made["id"], drawn["id"]])
+        hide = "UPDATE notes SET deleted_at = now(), merged_into = %s WHERE id = %s"
+        connection.execute(hide, [made["id"], drawn["id"]])
+
+    await corrected(client, id_, content="We decided to ship on Tuesdays.")
+
+    contents = {one["content"] for one in (await sent(client, "GET", "/v1/notes"))["notes"]}
+    assert contents == {"We decided to ship on Tuesdays."}
+
+
 async def test_other_fields_change_without_the_text_and_nothing_is_drawn_again(unshared: Application) -> None:
     client = unshared.client()
     [id_] = await told(client, "We decided to ship on Fridays.")

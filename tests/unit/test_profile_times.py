@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from lamina.core.profiles import ProfileStatement, TimedDocument, layered, merge, state
+from lamina.core.profiles import ProfileStatement, TimedDocument, layered, merge, state, taken_back
 
 NOW = datetime(2026, 11, 1, tzinfo=UTC)
 DAY = timedelta(days=1)
@@ -147,6 +147,15 @@ def test_a_value_that_holds_no_longer_leaves_every_domain_in_either_order() -> N
 
     assert after(stated, withdrawn) == {}
     assert after(said(1, patch=of_domain("cooking", likes=["oil"])), withdrawn) == of_domain("cooking", likes=["oil"])
+
+
+def test_what_is_taken_back_leaves_its_domain() -> None:
+    told = said(3, patch={**of_domain("engineering", stack=["Go", "Redis"], editor="Vim"), "name": "Ann"})
+    other = said(2, patch=of_domain("engineering", stack=["Redis", "Rust"]))
+
+    ended = taken_back([told], NOW - 3 * DAY, "message:1")
+
+    assert after(told, other, *ended) == of_domain("engineering", stack=["Redis", "Rust"])
 
 
 def test_domains_that_were_deleted_stay_away_from_an_import_of_before() -> None:

@@ -121,10 +121,10 @@ ORDER BY id
 FOR UPDATE
 
 -- name: lock_drawn_notes
--- Those that extraction drew from a message, and that nobody changed since.
+-- Those that extraction drew from a message, and that nobody changed since; one that was merged into another, too.
 SELECT id, content_hash FROM notes
 WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namespace)s AND session_id = %(session_id)s
-  AND source = %(source)s AND deleted_at IS NULL AND version = 1
+  AND source = %(source)s AND (deleted_at IS NULL OR merged_into IS NOT NULL) AND version = 1
 ORDER BY id
 FOR UPDATE
 
