@@ -51,8 +51,8 @@ class FairPlaces:
     @asynccontextmanager
     async def place(
         self, principal: Principal, *, is_idle: bool = False, is_large: bool = False
-    ) -> AsyncIterator[None]:
-        """Hold a place for a request.
+    ) -> AsyncIterator[Callable[[], None]]:
+        """Hold a place for a request; what is yielded ends the work on it, where it only waits from then on.
 
         Args:
             principal: Its key.
@@ -69,18 +69,22 @@ class FairPlaces:
             raise LimitReached(whose, f"{most} requests at the same time")
         self._share.take(tenant, key)
         try:
-            if is_idle:
-                yield
-                return
-            await self._begin(tenant, is_large=is_large)
-            begun = self._clock()
+            if not is_idle:
+                await self._begin(tenant, is_large=is_large)
+            begun, is_worked_on = self._clock(), not is_idle
+
+            def rest() -> None:
+                nonlocal is_worked_on
+                if is_worked_on:
+                    is_worked_on, now = False, self._clock()
+                    self._share.count(tenant, now - begun, now)
+                    self._share.end(tenant, is_large=is_large)
+                    self._wake(tenant)
+
             try:
-                yield
+                yield rest
             finally:
-                now = self._clock()
-                self._share.count(tenant, now - begun, now)
-                self._share.end(tenant, is_large=is_large)
-                self._wake(tenant)
+                rest()
         finally:
             self._share.give_up(tenant, key)
 

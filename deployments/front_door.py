@@ -95,7 +95,9 @@ class FrontDoor:
         scope["state"]["exchange"] = exchange
         try:
             await self._services.quotas.admit(principal)
-            async with self._places.place(principal, is_idle=_is_idle(scope, headers), is_large=_is_large(headers)):
+            is_idle, is_large = _is_idle(scope, headers), _is_large(headers)
+            async with self._places.place(principal, is_idle=is_idle, is_large=is_large) as rest:
+                scope["state"]["rest"] = rest
                 await self._work(scope, exchange, principal)
                 await exchange.finish(MAX_DRAINED_BYTES)
         except LaminaError as error:

@@ -92,6 +92,8 @@ async def follow_events(
             start = await messages.receive()
             if start["status"] != HTTPStatus.OK:
                 await _refuse(start, messages)
+            # Who listens works no more, and keeps nobody of the tenant from it.
+            outer["state"]["rest"]()
             yield events_in(_lines(messages))
     except anyio.EndOfStream as error:
         raise Unavailable("events", "their stream ended before it began") from error

@@ -15,7 +15,7 @@ from pydantic_core import to_jsonable_python
 
 from lamina.client.answers import is_missing, is_unrouted, parse, pause_s, read, unreachable
 from lamina.client.calls import Calls
-from lamina.client.event_stream import events_in
+from lamina.client.event_stream import events_in, lines_of
 from lamina.client.routes import Call, Command, Json, ListCall, ListRoute, Method, unsendable
 from lamina.secret_files import variable_or_file
 
@@ -193,7 +193,7 @@ class _Awaited(Calls):
     async def _events_of(self, response: httpx.Response) -> AsyncIterator[Json]:
         # Raised where the events are read, which may be another task than the one that opened the stream.
         try:
-            async for event in events_in(response.aiter_lines()):
+            async for event in events_in(lines_of(response.aiter_text())):
                 yield event
         except httpx.TransportError as error:
             raise unreachable(error, self._http.base_url) from error

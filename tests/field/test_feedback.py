@@ -362,11 +362,10 @@ def rows_read(node: dict[str, Any]) -> int:
 
 
 def test_what_was_voted_on_and_pinned_before_gets_its_place(database: str) -> None:
-    [places] = [migration for migration in migrations() if migration.name == "0063_places_of_feedback.sql"]
+    [places] = [migration for migration in migrations() if migration.name == "0064_places_of_feedback.sql"]
     note, gone = uuid4(), uuid4()
     with psycopg.connect(database) as connection:
         connection.execute("ALTER TABLE feedback DROP COLUMN workspace, DROP COLUMN namespace")
-        connection.execute("CREATE INDEX feedback_pinned ON feedback (tenant, memory_id) WHERE pinned_at IS NOT NULL")
         connection.execute(
             "INSERT INTO notes (id, tenant, workspace, namespace, category, content, content_hash, importance,"
             " confidence, source, event_at)"

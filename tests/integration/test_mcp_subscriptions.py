@@ -4,7 +4,7 @@ import asyncio
 import os
 import sys
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 from uuid import uuid4
 
@@ -179,6 +179,18 @@ async def test_a_subscription_is_no_stream_beyond_the_limit_of_the_tenant(unshar
         finally:
             for one in subscriptions:
                 one.__exit__(None, None, None)
+
+
+async def test_who_listens_keeps_nobody_of_the_tenant_from_working(unshared: Application) -> None:
+    stranger = unshared.client(unshared.new_key("another tenant"))
+    most = unshared.settings.serve.front_door.tenant_requests
+    async with over_http(unshared) as model, AsyncExitStack() as stack:
+        for _ in range(most + 1):
+            await sent(stranger, "GET", "/v1/notes")
+            await stack.enter_async_context(model.listen(resources_list_changed=True))
+        listed = await model.call_tool("search", {"query": "anything"})
+
+    assert not listed.is_error
 
 
 @pytest.mark.parametrize(

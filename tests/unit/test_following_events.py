@@ -45,6 +45,16 @@ async def test_events_of_the_scope_are_followed_until_the_stream_breaks() -> Non
     assert request.headers["accept"] == "text/event-stream"
 
 
+async def test_an_id_with_a_line_separator_in_it_ends_no_stream() -> None:
+    event = 'data: {"kind": "note.created", "agent": "a\u2028b"}\n\n'.encode()
+    stream = httpx.Response(200, content=event * 2)
+
+    async with client_of(stream, []) as client, client.following() as events:
+        found = [item async for item in events]
+
+    assert found == [{"kind": "note.created", "agent": "a\u2028b"}] * 2
+
+
 async def test_a_stream_that_is_refused_is_the_error_of_the_service() -> None:
     answer = httpx.Response(429, json={"title": "Too many", "status": 429, "detail": "20 open streams of events"})
 

@@ -8,6 +8,7 @@ import anyio
 import mcp_types as types
 from mcp.server.context import ServerRequestContext
 from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler
+from mcp.shared.exceptions import MCPError
 from mcp.shared.subscriptions import ResourcesListChanged, ResourceUpdated, ServerEvent
 
 from lamina.client.mcp.resources import KINDS, LISTED, uri_of
@@ -44,10 +45,12 @@ async def listen(
     async with follow() as events, anyio.create_task_group() as tasks:
         tasks.start_soon(_publish, events, bus, handler)
         try:
-            result = await handler(ctx, params)
+            return await handler(ctx, params)
+        except MCPError as error:
+            refusal = error  # Raised behind the group, which would wrap it.
         finally:
             tasks.cancel_scope.cancel()
-    return result
+    raise refusal
 
 
 async def _publish(events: AsyncIterator[Json], bus: InMemorySubscriptionBus, handler: ListenHandler) -> None:

@@ -8,7 +8,7 @@ columns take vectors of any length, and each generation has indexes of its own, 
 import logging
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 import psycopg
@@ -188,6 +188,9 @@ def choose_index_kinds(url: str, ivfflat_rows: int | None) -> None:
     """
     try:
         with connect_directly(url) as connection:
+            # A build that outlives its replica would hold the lock for hours, which the next start waits for.
+            with suppress(psycopg.DataError):  # Where the server's system tells nothing of lost clients.
+                connection.execute(QUERIES["notice_a_lost_client"])
             _choose_all(connection, ivfflat_rows)
     except psycopg.Error as error:
         logger.warning("postgres: indexes of vectors stay as they are: %s", describe_error(error))

@@ -1,3 +1,6 @@
+-- name: notice_a_lost_client
+SET client_connection_check_interval = '10s'
+
 -- name: find_bound_columns
 -- The tables whose vectors are bound to one dimension, with it.
 SELECT c.relname AS name, a.atttypmod AS dimension
