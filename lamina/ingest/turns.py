@@ -67,6 +67,7 @@ from lamina.stores.postgres.notes import (
     delete_notes,
     derive_notes,
     expire_derived,
+    hand_over,
     lock_drawn,
     lock_note,
     prepare_note,
@@ -519,8 +520,8 @@ class Recorder:
     ) -> None:
         """Change fields of a message; with its text changes what was drawn from it, as far as nobody changed that.
 
-        Notes that the new text does not state go into the trash. A field of the profile that the old text stated ends
-        unless it was stated again later.
+        Notes that neither the new text nor another message of the session states go into the trash, unless pinned.
+        A field of the profile that the old text stated ends unless it was stated again later.
 
         Args:
             tenant: Whose message.
@@ -581,6 +582,8 @@ class Recorder:
         stated = {item.note.content_hash() for item in turn.notes}
         known = await lock_drawn(connection, scope, f"message:{id_}")
         stale = [note for note, content_hash in known.items() if content_hash not in stated]
+        kept = await hand_over(connection, stale, id_) if stale else set()
+        stale = [note for note in stale if note not in kept]
         for note in stale:
             await discard(connection, self._trash, TrashKind.NOTE, scope.tenant, note, now)
         deletion = await delete_notes(connection, scope.tenant, stale, now)

@@ -99,6 +99,40 @@ async def test_a_note_that_somebody_changed_stays_as_it_is(unshared: Application
     assert contents == {"Ship on Fridays, says the board", "We decided to ship on Tuesdays."}
 
 
+async def test_what_another_message_of_the_session_says_stays_until_that_one_is_corrected(
+    unshared: Application,
+) -> None:
+    client = unshared.client()
+    text = "We decided to ship on Fridays."
+    [first], [second] = await told(client, text), await told(client, f"Ahoy. {text}")
+    again = f"{text} The mast is of ash."
+
+    async def drawn() -> set[str]:
+        return {note["content"] for note in (await sent(client, "GET", "/v1/notes"))["notes"]}
+
+    await corrected(client, first, content="We decided to ship on Tuesdays.")
+    of_second = await drawn()
+    await corrected(client, second, content=again)
+    of_new_text = await drawn()
+    await corrected(client, second, content="The mast is of pine.")
+
+    assert of_second == of_new_text == {text, "We decided to ship on Tuesdays."}
+    assert await drawn() == {"We decided to ship on Tuesdays."}
+    assert await drift(unshared) == {}
+
+
+async def test_a_pinned_note_stays_as_it_is(unshared: Application) -> None:
+    client = unshared.client()
+    [id_] = await told(client, "We decided to ship on Fridays.")
+    [note] = (await sent(client, "GET", "/v1/notes"))["notes"]
+    assert (await client.put(f"/v1/memories/{note['id']}/pin")).is_success
+
+    await corrected(client, id_, content="We decided to ship on Tuesdays.")
+
+    contents = {one["content"] for one in (await sent(client, "GET", "/v1/notes"))["notes"]}
+    assert contents == {"We decided to ship on Fridays.", "We decided to ship on Tuesdays."}
+
+
 async def test_a_note_made_from_what_was_drawn_goes_with_the_old_text(unshared: Application) -> None:
     client = unshared.client()
     [id_] = await told(client, "We decided to ship on Fridays.")

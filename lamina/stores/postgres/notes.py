@@ -300,6 +300,16 @@ async def lock_drawn(connection: Connection, scope: Scope, source: str) -> dict[
     return {row["id"]: bytes(row["content_hash"]) async for row in cursor}
 
 
+async def hand_over(connection: Connection, ids: Sequence[UUID], message: UUID) -> set[UUID]:
+    """Count locked notes as drawn from another message than this one where their session has one with their text.
+
+    Returns:
+        Those for which it has.
+    """
+    cursor = await connection.execute(QUERIES["hand_over_notes"], {"ids": list(ids), "message": message})
+    return {row["id"] async for row in cursor}
+
+
 async def delete_notes(connection: Connection, tenant: str, ids: Sequence[UUID], now: datetime) -> Deletion:
     """Delete locked notes, with all that depends on them."""
     if not ids:

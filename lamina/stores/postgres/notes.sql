@@ -121,12 +121,36 @@ ORDER BY id
 FOR UPDATE
 
 -- name: lock_drawn_notes
--- Those that extraction drew from a message, and that nobody changed since; one that was merged into another, too.
+-- Those that extraction drew from a message, and that nobody changed or pinned since; one that was merged into another,
+-- too.
 SELECT id, content_hash FROM notes
 WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namespace)s AND session_id = %(session_id)s
   AND source = %(source)s AND (deleted_at IS NULL OR merged_into IS NOT NULL) AND version = 1
+  AND NOT EXISTS (SELECT FROM feedback f
+                  WHERE f.tenant = notes.tenant AND f.memory_id = notes.id AND f.pinned_at IS NOT NULL)
 ORDER BY id
 FOR UPDATE
+
+-- name: hand_over_notes
+-- Those of these notes, which are locked, whose text another message of their session holds: they are drawn from that
+-- one. It is locked, or a correction of it at this moment would leave them.
+UPDATE notes n SET source = 'message:' || said.id
+FROM (
+    SELECT told.id AS note, m.id
+    FROM unnest(%(ids)s::uuid[]) AS told (id)
+    CROSS JOIN LATERAL (
+        SELECT m.id FROM notes d
+        JOIN messages m ON (m.tenant, m.workspace, m.namespace, m.session_id)
+                           = (d.tenant, d.workspace, d.namespace, d.session_id)
+        WHERE d.id = told.id AND m.user_id IS NOT DISTINCT FROM d.user_id AND m.id <> %(message)s AND NOT m.is_summary
+          AND position(d.content IN m.content) > 0
+        ORDER BY m.position
+        LIMIT 1
+        FOR SHARE OF m
+    ) m
+) said
+WHERE n.id = said.note
+RETURNING n.id
 
 -- name: delete_notes
 -- The given notes, which are locked, with every note that was made from them, directly or not, and every note that
