@@ -219,9 +219,9 @@ class GraphRecorder:
         """
         edge, again = _clean_edge(fact.stated, "", type_field="relation").edge, "(POST /v1/facts)"
         if known.valid_to is not None:
-            remedy = (
-                f"change {known.replaced_by}, which took its place" if known.replaced_by else f"state it anew {again}"
-            )
+            remedy = f"state it anew with another source {again}"
+            if known.replaced_by:
+                remedy = f"change {known.replaced_by}, which took its place"
             raise Conflict(f"fact {known.id} ended on {known.valid_to.isoformat()}; {remedy}")
         if edge_key(edge) == edge_key(Edge(known.subject, known.relation, known.object)):
             reason = "has its time and its confidence from those who state it"

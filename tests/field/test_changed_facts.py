@@ -394,6 +394,19 @@ async def test_a_fact_corrected_back_of_another_subject_holds(application: Appli
     assert (back["id"], back["valid_to"]) == (old["id"], None)
 
 
+async def test_a_fact_that_was_taken_back_is_stated_anew_as_its_refusal_says(application: Application) -> None:
+    client = application.client()
+    old = await state(client, "Orion", "works_at", "Initech", valid_from=MAY)
+    await state(client, "Orion", "left", "Initech", valid_from=JUNE)
+
+    refused = await client.patch(f"/v1/memories/{old['id']}", json={"object": "Hooli"})
+    await state(client, "Orion", "works_at", "Initech", valid_from=JULY, source="a letter")
+
+    assert refused.status_code == 409
+    assert "with another source (POST /v1/facts)" in refused.json()["detail"]
+    assert await held(client, "Orion", relation="works_at", as_of=JULY) == [("Initech", None)]
+
+
 async def test_a_corrected_fact_of_a_user_stays_theirs_alone(application: Application) -> None:
     client = application.client()
     old = await state(client, "Orion", "likes", "Tea", user="ann", valid_from=MAY)
