@@ -683,7 +683,7 @@ async def test_the_erasure_of_a_user_does_not_wait_for_a_renaming_that_was_given
         turn = {"workspace": "old", "session": f"s {user}", "user": user, "messages": [{"content": f"{user}: Ahoy"}]}
         await sent(admin, "POST", "/v1/turns", json=turn)
         await sent(admin, "POST", "/v1/notes", json={"workspace": "old", "user": user, "content": f"{user} has a buoy"})
-    renaming = unshared.services.scope_renaming
+    renaming = unshared.services.workers.renaming
     step = renaming.step
 
     async def halting(operation: Operation) -> None:
