@@ -52,7 +52,7 @@ class FairPlaces:
     async def place(
         self, principal: Principal, *, is_idle: bool = False, is_large: bool = False
     ) -> AsyncIterator[Callable[[], None]]:
-        """Hold a place for a request; what is yielded ends the work on it, where it only waits from then on.
+        """Hold a place for a request, and yield a function that gives it back early: where the rest is waiting.
 
         Args:
             principal: Its key.

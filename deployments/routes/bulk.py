@@ -155,7 +155,7 @@ async def _order_documents(
 
 
 async def _present(reads: Iterable[Coroutine[Any, Any, Found]]) -> list[Found]:
-    """Return what is there still of a sample."""
+    """Read the items of a sample, without those that were deleted meanwhile."""
     found = []
     for read in reads:
         with suppress(NotFound):

@@ -107,7 +107,7 @@ class ChangeIn(SelectionIn):
         return self.model_copy(update=target)
 
     def check_changes(self, names: Sequence[str]) -> None:
-        """Check what is to be done: a change of one of the named fields, or a move.
+        """Check that one of the named fields is changed, or that a move is asked for, and not both.
 
         Raises:
             InvalidInput: If nothing is, both is, or a field is not right.
@@ -135,7 +135,7 @@ class BulkChangeIn(ChangeIn, BulkIn):
     changes: NoteChanges = Field(ABSENT, description="Fields to change, as of one note; the text of each is its own.")
 
     def check(self, now: datetime) -> None:
-        """Check what is to be done.
+        """Check the change or the move that is asked for.
 
         Raises:
             InvalidInput: If nothing is, both is, or a field is not right.

@@ -61,7 +61,7 @@ class MessagePatch(Strict):
 
 
 class FactPatch(Strict):
-    """Another fact in the place of one; what is left out is as in the old one."""
+    """A correction of a fact; fields that are left out keep their values."""
 
     subject: Id = Field(ABSENT, description="Name of the entity that it is about.")
     relation: Id = Field(ABSENT, description="How it stands to the object.")

@@ -161,7 +161,7 @@ def revert(profile: TimedDocument, document: Mapping[str, Any], now: datetime) -
 
 
 def until(profile: TimedDocument, moment: datetime) -> dict[str, Any]:
-    """Return the document with what was stated by a moment alone: of a field that changed later nothing is known."""
+    """Return the fields that were stated by a moment; one that changed later is left out."""
     known: dict[str, Any] = {}
     for key, value in profile.document.items():
         times = profile.times.get(key, FieldTimes())

@@ -1,7 +1,6 @@
 """Tag and move the documents that match a filter, a batch in a transaction."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from uuid import UUID
 
 from psycopg.rows import DictRow
@@ -15,6 +14,7 @@ from lamina.core.ports import Clock, Embedder
 from lamina.core.scope import Scope
 from lamina.core.tiers import Tier
 from lamina.core.trash import TrashKind
+from lamina.ingest.batch_effects import BatchEffects
 from lamina.ingest.bulk_notes import KEPT_FIELDS, tagged
 from lamina.ingest.embedding import embed_in_time
 from lamina.ingest.memory_linking import MemoryLinker, MemoryText, PreparedLinks
@@ -27,34 +27,12 @@ from lamina.stores.postgres.bulk_memories import (
     tag_documents,
 )
 from lamina.stores.postgres.connection import Connection, Pool, in_transaction
-from lamina.stores.postgres.epochs import bump_epoch
-from lamina.stores.postgres.events import record_events
 from lamina.stores.postgres.feedback import move_feedback
 from lamina.stores.postgres.operations import advance_operation, complete_operation, hold_operation
-from lamina.stores.postgres.outbox import OutboxEntry, enqueue_entries, outbox_entries
+from lamina.stores.postgres.outbox import outbox_entries
 
 BATCH = 20
 """Documents may have hundreds of passages each."""
-
-
-@dataclass
-class _Effects:
-    """The effects of a batch, which are written at its end.
-
-    Args:
-        counts: Documents, by what became of them.
-        places: Scopes of the namespaces that changed.
-    """
-
-    counts: dict[str, int] = field(default_factory=dict)
-    entries: list[OutboxEntry] = field(default_factory=list)
-    events: list[Event] = field(default_factory=list)
-    places: set[Scope] = field(default_factory=set)
-
-    def count(self, name: str, number: int = 1) -> None:
-        """Count documents."""
-        if number:
-            self.counts[name] = self.counts.get(name, 0) + number
 
 
 class BulkDocuments:
@@ -109,18 +87,14 @@ class BulkDocuments:
                 if is_move
                 else await self._tag(connection, operation, body, rows)
             )
-            await advance_operation(connection, operation.id, page[-1], effects.counts)
-            await enqueue_entries(connection, effects.entries)
-            for place in sorted(effects.places, key=lambda one: (one.workspace, one.namespace)):
-                await bump_epoch(connection, place, teaches=True)
-            await record_events(connection, effects.events)
+            await effects.write(connection, operation, page[-1])
 
         await in_transaction(self._pool, act)
 
     async def _tag(
         self, connection: Connection, operation: Operation, body: DocumentsChangeIn, rows: Sequence[DictRow]
-    ) -> _Effects:
-        effects, changed, place = _Effects(), dict[UUID, tuple[str, ...]](), _place(operation)
+    ) -> BatchEffects:
+        effects, changed, place = BatchEffects(), dict[UUID, tuple[str, ...]](), _place(operation)
         for row in rows:
             new = tagged(row["tags"], body.add_tags, body.remove_tags)
             if row["is_file"]:
@@ -134,13 +108,13 @@ class BulkDocuments:
         effects.count("changed", len(changed))
         for user, ids in _ids_by_user(rows, changed).items():
             effects.events.append(Event.of(place.narrowed(user=user), EventKind.DOCUMENT_WRITTEN, *ids))
-            effects.places.add(place)
+            effects.touch(place)
         return effects
 
     async def _move(
         self, connection: Connection, operation: Operation, rows: Sequence[DictRow], links: PreparedLinks
-    ) -> _Effects:
-        effects, source = _Effects(), _place(operation)
+    ) -> BatchEffects:
+        effects, source = BatchEffects(), _place(operation)
         target = source.narrowed(
             workspace=operation.request["to_workspace"], namespace=operation.request["to_namespace"]
         )
@@ -158,7 +132,7 @@ class BulkDocuments:
         for user, ids in _ids_by_user(rows, moved).items():
             effects.events.append(Event.of(source.narrowed(user=user), EventKind.DOCUMENT_DELETED, *ids))
             effects.events.append(Event.of(target.narrowed(user=user), EventKind.DOCUMENT_WRITTEN, *ids))
-            effects.places |= {source, target}
+            effects.touch(source, target)
         return effects
 
     async def _links(self, tenant: str, ids: Sequence[UUID]) -> PreparedLinks:

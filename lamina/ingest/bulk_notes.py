@@ -1,7 +1,7 @@
 """Delete, change and move the notes that match a filter, a batch in a transaction."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -15,6 +15,7 @@ from lamina.core.queries import Filters
 from lamina.core.scope import Scope
 from lamina.core.tiers import Tier
 from lamina.core.trash import TrashKind
+from lamina.ingest.batch_effects import BatchEffects
 from lamina.ingest.embedding import embed_in_time
 from lamina.ingest.memory_linking import MemoryLinker, MemoryText, PreparedLinks
 from lamina.ingest.turns import unlink_deleted
@@ -27,37 +28,16 @@ from lamina.stores.postgres.bulk_notes import (
     select_notes,
 )
 from lamina.stores.postgres.connection import Connection, Pool, in_transaction
-from lamina.stores.postgres.epochs import bump_epoch
-from lamina.stores.postgres.events import record_events
 from lamina.stores.postgres.feedback import move_feedback
 from lamina.stores.postgres.note_temperature import warm_up
 from lamina.stores.postgres.notes import delete_notes, expire_derived, update_note
 from lamina.stores.postgres.operations import advance_operation, complete_operation, hold_operation
-from lamina.stores.postgres.outbox import OutboxEntry, enqueue_entries, note_entries, outbox_entries
+from lamina.stores.postgres.outbox import enqueue_entries, note_entries, outbox_entries
 from lamina.stores.postgres.trash import TrashPolicy, discard
 
 BATCH = 100
 KEPT_FIELDS = ("add_tags", "remove_tags", "to_workspace", "to_namespace")
 """Of a request, once it is complete: the others may hold names of users, or texts."""
-
-
-@dataclass
-class _Effects:
-    """The effects of a batch, which are written at its end.
-
-    Args:
-        counts: Notes, by what became of them.
-        places: Scopes of the namespaces that changed.
-    """
-
-    counts: dict[str, int] = field(default_factory=dict)
-    entries: list[OutboxEntry] = field(default_factory=list)
-    events: list[Event] = field(default_factory=list)
-    places: set[tuple[str, str]] = field(default_factory=set)
-
-    def count(self, name: str, number: int = 1) -> None:
-        """Count notes."""
-        self.counts[name] = self.counts.get(name, 0) + number
 
 
 class BulkNotes:
@@ -139,17 +119,13 @@ class BulkNotes:
                 await advance_operation(connection, operation.id, operation.cursor, {})
                 return
             effects = await self._apply(connection, operation, notes, links)
-            await advance_operation(connection, operation.id, page[-1].id, effects.counts)
-            await enqueue_entries(connection, effects.entries)
-            for workspace, namespace in sorted(effects.places):
-                await bump_epoch(connection, Scope(operation.tenant, workspace, namespace), teaches=True)
-            await record_events(connection, effects.events)
+            await effects.write(connection, operation, page[-1].id)
 
         await in_transaction(self._pool, act)
 
     async def _apply(
         self, connection: Connection, operation: Operation, notes: Sequence[StoredNote], links: PreparedLinks
-    ) -> _Effects:
+    ) -> BatchEffects:
         match operation.kind:
             case OperationKind.DELETE_NOTES:
                 return await self._delete(connection, operation, notes)
@@ -160,8 +136,8 @@ class BulkNotes:
             case _ as other:
                 raise ValueError(f"{other} is no operation over notes")
 
-    async def _delete(self, connection: Connection, operation: Operation, notes: Sequence[StoredNote]) -> _Effects:
-        effects, now = _Effects(), self._clock()
+    async def _delete(self, connection: Connection, operation: Operation, notes: Sequence[StoredNote]) -> BatchEffects:
+        effects, now = BatchEffects(), self._clock()
         for user, ids in _ids_by_user(notes).items():
             for id_ in ids:
                 entry = (TrashKind.NOTE, operation.tenant, id_, now)
@@ -171,14 +147,14 @@ class BulkNotes:
             owner = operation.scope().narrowed(user=user, agent=None, session=None)
             effects.events.append(Event.of(owner, EventKind.NOTE_DELETED, *deletion.deleted))
             effects.count("deleted", len(ids))
-            effects.places.add((owner.workspace, owner.namespace))
+            effects.touch(owner)
         return effects
 
-    async def _change(self, connection: Connection, operation: Operation, notes: Sequence[StoredNote]) -> _Effects:
+    async def _change(self, connection: Connection, operation: Operation, notes: Sequence[StoredNote]) -> BatchEffects:
         body = BulkChangeIn.model_validate(operation.request)
         # Seconds to live count from the order, however long the operation takes.
         changes = self._changes(body, operation.requested_at)
-        effects, now = _Effects(), self._clock()
+        effects, now = BatchEffects(), self._clock()
         for stored in notes:
             new = replace(stored.note, **changes)
             new = replace(new, tags=tagged(new.tags, body.add_tags, body.remove_tags))
@@ -194,13 +170,13 @@ class BulkNotes:
             owner = Scope(operation.tenant, stored.workspace, stored.namespace, stored.user, stored.agent)
             effects.events.append(Event.of(owner, EventKind.NOTE_CHANGED, stored.id, version=written.version))
             effects.count("changed")
-            effects.places.add((stored.workspace, stored.namespace))
+            effects.touch(owner)
         return effects
 
     async def _move(
         self, connection: Connection, operation: Operation, notes: Sequence[StoredNote], links: PreparedLinks
-    ) -> _Effects:
-        effects, source = _Effects(), operation.scope().narrowed(user=None, agent=None, session=None)
+    ) -> BatchEffects:
+        effects, source = BatchEffects(), operation.scope().narrowed(user=None, agent=None, session=None)
         target = source.narrowed(
             workspace=operation.request["to_workspace"], namespace=operation.request["to_namespace"]
         )
@@ -219,7 +195,7 @@ class BulkNotes:
             effects.events.append(Event.of(source.narrowed(user=user), EventKind.NOTE_DELETED, *own))
             effects.events.append(Event.of(target.narrowed(user=user), EventKind.NOTE_CREATED, *own, notes=len(own)))
         if moved:
-            effects.places |= {(place.workspace, place.namespace) for place in (source, target)}
+            effects.touch(source, target)
         return effects
 
     async def _links(self, notes: Iterable[StoredNote]) -> PreparedLinks:

@@ -55,7 +55,7 @@ class NodeRestorer:
     async def find_stated(
         self, scope: Scope, edges: Sequence[Edge], entities: Sequence[Entity], now: datetime
     ) -> ReturningNodes:
-        """Return what a scope states again while it lies in the trash.
+        """Find entities and facts in the trash that a scope states again.
 
         Raises:
             Unavailable: If the embedder or Postgres does not answer.

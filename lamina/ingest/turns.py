@@ -518,7 +518,7 @@ class Recorder:
         reaches_user: bool = False,
         witness: str | None = None,
     ) -> None:
-        """Change fields of a message; with its text changes what was drawn from it, as far as nobody changed that.
+        """Change fields of a message. A new text is read again, for the memories drawn from it that nobody edited.
 
         Notes that neither the new text nor another message of the session states go into the trash, unless pinned.
         A field of the profile that the old text stated ends unless it was stated again later.
@@ -600,7 +600,7 @@ class Recorder:
     async def delete_message(
         self, tenant: str, id_: UUID, *, before: Before | None = None, operation: UUID | None = None
     ) -> None:
-        """Delete a message; memories drawn from it and its summaries stay, and what it replaced is live again.
+        """Delete a message. Memories drawn from it stay; of a summary, the messages it replaced are live again.
 
         Args:
             tenant: Whose message.
@@ -689,7 +689,7 @@ async def unlink_deleted(connection: Connection, linker: MemoryLinker, deletion:
 
 
 def _refuse_summarised(id_: UUID, placed: PlacedMessage) -> None:
-    """Refuse to change a summary, or a message for which one stands: it would go on saying what was said before.
+    """Refuse to change a summary, or a message that one replaced, for the summary would keep the old text.
 
     Raises:
         Conflict: If the message is so.
