@@ -305,6 +305,27 @@ async def test_when_a_fact_held_by_the_word_of_one_user_alone_nobody_else_learns
     assert ("Paris", "2020") in await lives(user="ann")
 
 
+async def test_a_block_says_since_when_a_fact_holds_by_what_its_user_may_see(application: Application) -> None:
+    client = application.client()
+    await say(client, "Bob lives in the town of Rouen.", MAY, name="Guide")
+    await state(client, "Bob", "lives_in", "Rouen", valid_from="2020-01-01T00:00:00Z")
+    await state(client, "Bob", "lives_in", "Lorient", valid_from="2022-02-02T00:00:00Z", user="ann")
+    await state(client, "Bob", "lives_in", "Lorient", valid_from=JULY)
+    await state(client, "Bob", "has_status", "ill", valid_from=MAY, user="ann")
+    await state(client, "Bob", "has_status", "well", valid_from=JUNE)
+
+    of_ann, of_carl = [
+        await related(application, client, "Where does Bob live?", user=user, limit=10) for user in ("ann", "carl")
+    ]
+
+    assert "Bob lives_in Lorient (since 2022-02-02)" in of_ann
+    assert "Bob has_status well (since 2026-06-01)" in of_ann
+    assert "Bob lives_in Lorient (since 2026-07-01)" in of_carl
+    assert "Bob has_status well" in of_carl
+    assert "2022" not in of_carl
+    assert "well (since" not in of_carl
+
+
 async def corrected(client: httpx.AsyncClient, id_: str, **fields: Any) -> dict[str, Any]:
     answer = await client.patch(f"/v1/memories/{id_}", json=fields)
     assert answer.status_code == 200, answer.text

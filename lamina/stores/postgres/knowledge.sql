@@ -181,10 +181,25 @@ WHERE n.id = ANY(%(ids)s) AND n.is_asserted
 
 -- name: find_edges
 -- Edges at these entities that have not faded, hold, and whose evidence the query may see, the surest first, without
--- those that rest on expiring notes alone. One that took the place of another says since when.
+-- those that rest on expiring notes alone. One that took the place of another that the query may see says since when:
+-- since the first evidence of it that the query may see.
 SELECT s.name AS subject, e.type, o.name || coalesce((
-           SELECT to_char(e.valid_from AT TIME ZONE 'UTC', '" (since "YYYY-MM-DD")"')
-           FROM edges b WHERE b.from_id = e.from_id AND b.replaced_by = e.id LIMIT 1), '') AS object
+           SELECT to_char(told.since AT TIME ZONE 'UTC', '" (since "YYYY-MM-DD")"')
+           FROM (
+               SELECT CASE WHEN bool_and(seen.is_shown) IS NOT FALSE THEN e.valid_from
+                           ELSE min(v.seen_at) FILTER (WHERE seen.is_shown) END AS since
+               FROM edge_evidence v
+               CROSS JOIN LATERAL (
+                   SELECT v.user_id IS NULL OR NOT %(shared_only)s
+                          AND (%(user_id)s::text IS NULL OR v.user_id = %(user_id)s) AS is_shown
+               ) seen
+               WHERE v.edge_id = e.id AND v.seen_at >= e.valid_from
+           ) told
+           WHERE (%(moment)s::timestamptz IS NULL OR told.since <= %(moment)s)
+             AND EXISTS (SELECT FROM edges b JOIN edge_evidence v ON v.edge_id = b.id
+                         WHERE b.from_id = e.from_id AND b.replaced_by = e.id
+                           AND (%(user_id)s::text IS NULL OR v.user_id IS NULL OR v.user_id = %(user_id)s)
+                           AND (NOT %(shared_only)s OR v.user_id IS NULL))), '') AS object
 FROM edges e
 JOIN entities s ON s.id = e.from_id
 JOIN entities o ON o.id = e.to_id
