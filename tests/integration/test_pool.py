@@ -2,10 +2,13 @@ import asyncio
 import time
 
 import pytest
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
+from lamina.aio.deadline import time_limit
 from lamina.core.quotas import counted_spending
 from lamina.errors import Unavailable
 from lamina.settings.stores import PoolSettings
+from lamina.stores.postgres import connection as connections
 from lamina.stores.postgres.connection import (
     Connection,
     Pool,
@@ -15,10 +18,13 @@ from lamina.stores.postgres.connection import (
     new_pool,
     read_rows,
 )
+from tests.support.wires import standing_still
 
 NOBODY = "postgresql://nobody@127.0.0.1:1/nowhere"
 PATIENCE_S = 5.0
 PATIENCE_OF_ALL_S = 60.0
+PSYCOPG_WAITS_S = 10.0
+"""For a server that stands still, to end a statement that was cancelled."""
 
 
 def pool_of(url: str, *, max_size: int = 2, timeout_s: float = PATIENCE_OF_ALL_S) -> Pool:
@@ -219,3 +225,45 @@ async def test_look_ups_by_key_are_planned_once_and_nothing_is_compiled(database
         {"plans": "force_generic_plan", "jit": "off"},
         {"plans": "force_custom_plan", "jit": "off"},
     )
+
+
+@pytest.mark.parametrize("is_written", [False, True])
+async def test_a_deadline_holds_where_the_server_stands_still_and_the_connection_is_made_anew(
+    database: str, is_written: bool
+) -> None:
+    socket = f"{conninfo_to_dict(database)['host']}/.s.PGSQL.5432"
+
+    async def ask() -> object:
+        if is_written:
+            return await in_transaction(pool, lambda connection: connection.execute("SELECT 1"))
+        return await read_rows(pool, b"SELECT 1")
+
+    with standing_still(lambda: asyncio.open_unix_connection(socket)) as (port, stands):
+        url = make_conninfo(database, host="127.0.0.1", port=port, sslmode="disable", gssencmode="disable")
+        async with pool_of(url, max_size=1) as pool:
+            await ask()
+            stands.set()
+            begin = time.monotonic()
+            with pytest.raises(TimeoutError):
+                async with time_limit(0.1):
+                    await ask()
+            waited_s = time.monotonic() - begin
+            stands.clear()
+            again = await read_rows(pool, b"SELECT 7 AS seven")
+
+    assert waited_s < PSYCOPG_WAITS_S
+    assert again == [{"seven": 7}]
+
+
+async def test_a_connection_whose_statement_ran_out_of_time_is_used_again(
+    database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connections, "CANCEL_S", PATIENCE_OF_ALL_S)  # However busy this machine is.
+    async with pool_of(database, max_size=1) as pool:
+        first = await read_rows(pool, b"SELECT pg_backend_pid() AS pid")
+        with pytest.raises(TimeoutError):
+            async with time_limit(0.1):
+                await read_rows(pool, b"SELECT pg_sleep(60)")
+        then = await read_rows(pool, b"SELECT pg_backend_pid() AS pid")
+
+    assert then == first

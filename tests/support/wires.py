@@ -1,4 +1,4 @@
-"""Servers between a client and a server: a TLS front, and one that never says a word."""
+"""Servers between a client and a server: a TLS front, one that never says a word, and one that can stand still."""
 
 import asyncio
 import threading
@@ -78,6 +78,29 @@ def silence() -> Iterator[int]:
 
     with served(say_nothing) as port:
         yield port
+
+
+@contextmanager
+def standing_still(connect: Connect) -> Iterator[tuple[int, threading.Event]]:
+    """Run a wire to a server; yield its port, and an event: while it is set, nothing passes."""
+    stands = threading.Event()
+
+    async def pass_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while data := await reader.read(65536):
+            while stands.is_set():  # noqa: ASYNC110 - it is set in another thread
+                await asyncio.sleep(0.01)
+            writer.write(data)
+        writer.close()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        far_reader, far_writer = await connect()
+        try:
+            await asyncio.gather(pass_on(reader, far_writer), pass_on(far_reader, writer))
+        finally:
+            far_writer.close()
+
+    with served(serve) as port:
+        yield port, stands
 
 
 @dataclass(frozen=True)

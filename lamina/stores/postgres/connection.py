@@ -12,7 +12,8 @@ from typing import Any, Literal, TypeVar
 
 import psycopg
 from pgvector.psycopg import register_vector_async
-from psycopg import AsyncConnection
+from psycopg import AsyncConnection, waiting
+from psycopg.abc import PQGen
 from psycopg.pq import TransactionStatus
 from psycopg.rows import AsyncRowFactory, DictRow, TupleRow, dict_row, tuple_row
 from psycopg_pool import AsyncConnectionPool
@@ -48,6 +49,9 @@ LOOKUP_SHARE = 2
 _NOTICES_LOSS = {"keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 4, "tcp_user_timeout": 30_000}
 # How long to wait for a connection while the server is known to be down.
 OUTAGE_TIMEOUT_S = 1.0
+CANCEL_S = 0.25
+"""How long a cancelled caller waits for the server to end its statement."""
+_WAIT_INTERVAL_S = 0.1
 
 
 def scope_parameters(scope: Scope) -> dict[str, Any]:
@@ -61,6 +65,36 @@ def scope_parameters(scope: Scope) -> dict[str, Any]:
         "session_id": scope.session,
         "swarm_id": scope.swarm,
     }
+
+
+class _PooledConnection(AsyncConnection[DictRow]):
+    """A connection that a cancelled caller leaves within :data:`CANCEL_S`.
+
+    psycopg itself waits 10 s for a server that stands still, and a search would overrun its deadline by as much.
+    """
+
+    async def wait(self, gen: PQGen[Result], *args: Any, **options: Any) -> Result:
+        """Run an operation; if the caller is cancelled meanwhile, have the server end it, or close the connection."""
+        try:
+            wishes = {"interval": _WAIT_INTERVAL_S, **options} if not args else options
+            return await waiting.wait_async(gen, self.pgconn.socket, *args, **wishes)
+        except (asyncio.CancelledError, KeyboardInterrupt, SystemExit):
+            if self.pgconn.transaction_status == TransactionStatus.ACTIVE:
+                await self._end(gen)
+            raise
+
+    async def _end(self, gen: PQGen[Any]) -> None:
+        try:
+            async with asyncio.timeout(CANCEL_S):
+                await self.cancel_safe(timeout=CANCEL_S)
+                await waiting.wait_async(gen, self.pgconn.socket, _WAIT_INTERVAL_S)
+        except psycopg.errors.QueryCanceled:
+            pass
+        except BaseException as error:
+            logger.info("postgres: a cancelled statement does not end, its connection is closed: %r", error)
+            self.pgconn.finish()
+            if not isinstance(error, Exception):
+                raise
 
 
 class _WaitingByTenant(FairTurns[Any]):
@@ -173,6 +207,7 @@ def _new_pool(url: str, settings: PoolSettings, plans: Plans, pooling: Pooling) 
     by_session = pooling == "session"
     return (OutageAwarePool if by_session else TransactionPool)(
         url,
+        connection_class=_PooledConnection,
         min_size=settings.min_size,
         max_size=settings.max_size,
         timeout=settings.timeout_s,
