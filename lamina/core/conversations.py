@@ -19,14 +19,16 @@ class PlacedMessages:
         ids: The bytes of their ids.
         session: Number of each one's session, rising.
         position: Its place there; neighbours differ by 1.
+        version: Another number after each change of the message.
     """
 
     ids: Sequence[bytes]
     session: NDArray[np.int64]
     position: NDArray[np.int64]
+    version: NDArray[np.int64]
 
 
-NOWHERE = PlacedMessages((), np.zeros(0, np.int64), np.zeros(0, np.int64))
+NOWHERE = PlacedMessages((), *np.zeros((3, 0), np.int64))
 
 
 @dataclass(frozen=True, slots=True)

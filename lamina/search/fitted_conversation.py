@@ -1,7 +1,7 @@
 """Rank messages by the fitted second stage, together with the messages around them."""
 
 import asyncio
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from uuid import UUID
 
 import numpy as np
@@ -28,30 +28,35 @@ _LITTLE_CHARS = 20_000
 
 
 class TraitsCache:
-    """Traits of messages by id and generation; the least recently used leave first.
+    """Traits of messages by id, version and generation; the least recently used leave first.
 
-    A message never changes under its id. Whether it still exists and who may see it is asked of Postgres each time.
+    Postgres says each time which version is there, and who may see it; nobody asks for an earlier one again.
     """
 
     def __init__(self, limit_bytes: int = TRAITS_BYTES) -> None:
         self._limit_bytes = limit_bytes
         self._size_bytes = 0
-        self._traits: dict[tuple[int, bytes], MessageTraits] = {}
+        self._traits: dict[tuple[int, bytes, int], MessageTraits] = {}
 
-    def get(self, generation: int, ids: Iterable[bytes]) -> dict[bytes, MessageTraits]:
-        """Return the traits that are there."""
+    def get(self, generation: int, versions: Mapping[bytes, int]) -> dict[bytes, MessageTraits]:
+        """Return the traits that are there of these versions of messages."""
         found = {}
-        for id_ in ids:
-            item = self._traits.pop((generation, id_), None)
+        for id_, version in versions.items():
+            key = generation, id_, version
+            item = self._traits.pop(key, None)
             if item is not None:
-                found[id_] = self._traits[generation, id_] = item
+                found[id_] = self._traits[key] = item
         return found
 
-    def put(self, generation: int, traits: Mapping[bytes, MessageTraits]) -> None:
-        """Add traits of messages that have vectors; without them they may still get some."""
+    def put(self, generation: int, versions: Mapping[bytes, int], traits: Mapping[bytes, MessageTraits]) -> None:
+        """Add traits of messages that have vectors; without them they may still get some.
+
+        Those of a message that changed meanwhile are of its next version; nobody asks for this one again.
+        """
         for id_, item in traits.items():
-            if len(item.vectors) and (generation, id_) not in self._traits:
-                self._traits[generation, id_] = item
+            key = generation, id_, versions[id_]
+            if len(item.vectors) and key not in self._traits:
+                self._traits[key] = item
                 self._size_bytes += item.size_bytes
         while self._size_bytes > self._limit_bytes:
             self._size_bytes -= self._traits.pop(next(iter(self._traits))).size_bytes
@@ -113,14 +118,15 @@ class FittedConversation:
         self, query: Query, placed: PlacedMessages
     ) -> tuple[PlacedMessages, Sequence[MessageTraits]]:
         """Return the messages with their traits, without those that are gone meanwhile."""
-        known = self._cache.get(query.generation, placed.ids)
+        versions = dict(zip(placed.ids, placed.version.tolist(), strict=True))
+        known = self._cache.get(query.generation, versions)
         missing = [UUID(bytes=id_) for id_ in placed.ids if id_ not in known]
         if missing:
             said = await self._reader.utterances(query, missing)
             # A millisecond for some 2 000 characters.
             is_little = sum(len(item.content) for item in said.values()) <= _LITTLE_CHARS
             made = _traits_of(said) if is_little else await asyncio.to_thread(_traits_of, said)
-            self._cache.put(query.generation, made)
+            self._cache.put(query.generation, versions, made)
             known |= made
         if len(known) < len(placed.ids):
             placed = _chosen(placed, [at for at, id_ in enumerate(placed.ids) if id_ in known])
@@ -144,7 +150,8 @@ def placed_near(placed: PlacedMessages, found: Container[bytes], reach: int) -> 
 
 
 def _chosen(placed: PlacedMessages, at: Sequence[int]) -> PlacedMessages:
-    return PlacedMessages([placed.ids[place] for place in at], placed.session[at], placed.position[at])
+    ids = [placed.ids[place] for place in at]
+    return PlacedMessages(ids, placed.session[at], placed.position[at], placed.version[at])
 
 
 def near_found(

@@ -73,6 +73,21 @@ async def test_what_was_drawn_from_a_message_follows_its_new_text(unshared: Appl
     assert any("Fridays" in str(entry["title"]) for entry in trashed)
 
 
+async def test_a_message_that_was_found_before_is_ranked_by_its_new_text(unshared: Application) -> None:
+    client = unshared.client()
+    [id_, *_] = await told(client, "The launch is on Friday.", *(f"A dull remark, number {at}." for at in range(6)))
+    asked = {"query": "Where does the spare key hang?", "tiers": ["sessions"], "explain": True}
+    await found(unshared, "When is the launch?")
+
+    await corrected(client, id_, content="The spare key hangs behind the barometer.")
+
+    await unshared.indexed()
+    best = (await sent(client, "POST", "/v1/search", json=asked))["results"][0]
+    context = best["explain"]["session_context"]
+    assert (best["content"], context["rank"]) == ("The spare key hangs behind the barometer.", 1)
+    assert context["raw"]["cosine"] > 0.3
+
+
 async def test_the_profile_takes_what_the_new_text_states_unless_it_was_stated_again(unshared: Application) -> None:
     client, scope = unshared.client(), {"user": "ann"}
     [id_] = await told(client, "I prefer short answers. I prefer dark mode.", **scope)

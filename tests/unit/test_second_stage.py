@@ -285,11 +285,13 @@ class Talk:
 
     def __init__(self, *texts: str) -> None:
         self.texts = dict(enumerate(texts, start=1))
+        self.version = 0
         self.read: list[int] = []
 
     def placed(self) -> PlacedMessages:
         places = sorted(self.texts)
-        return PlacedMessages([UUID(int=at).bytes for at in places], np.zeros(len(places), int), np.array(places, int))
+        ids, nothing = [UUID(int=at).bytes for at in places], np.zeros(len(places), int)
+        return PlacedMessages(ids, nothing, np.array(places, int), nothing + self.version)
 
     async def utterances(self, query: Query, ids: Sequence[UUID]) -> Mapping[UUID, Utterance]:
         self.read += [id_.int for id_ in ids]
@@ -368,6 +370,18 @@ async def test_a_message_that_is_gone_is_neither_counted_nor_returned_though_its
     assert 2 not in {hit.memory.id.int for hit in after}
 
 
+async def test_a_message_that_changed_is_weighed_by_its_new_text() -> None:
+    talk = Talk(*TALK)
+    rank = ranker(talk).rank
+    await rank(query(), {Source.SESSION_WORDS: found(1)}, talk.placed())
+    talk.texts[1], talk.version = "The spare key hangs behind the barometer.", 1
+    asked = query("Where does the spare key hang?")
+
+    after = await rank(asked, {Source.SESSION_WORDS: found(1)}, talk.placed())
+
+    assert after == await ranker(talk).rank(asked, {Source.SESSION_WORDS: found(1)}, talk.placed())
+
+
 async def test_no_ranking_is_an_empty_one() -> None:
     assert await ranker(Talk(*TALK)).rank(query(), {Source.SESSION_WORDS: ()}, Talk(*TALK).placed()) == ()
 
@@ -375,27 +389,30 @@ async def test_no_ranking_is_an_empty_one() -> None:
 def test_the_cache_of_traits_is_bounded_and_keeps_what_was_used_last() -> None:
     one = traits("The telescope is in the attic.")
     cache = TraitsCache(limit_bytes=3 * one.size_bytes)
-    cache.put(0, {b"a": one, b"b": one, b"c": one})
-    cache.get(0, [b"a"])
+    versions = dict.fromkeys([b"a", b"b", b"c", b"d"], 1)
+    cache.put(0, versions, {b"a": one, b"b": one, b"c": one})
+    cache.get(0, {b"a": 1})
 
-    cache.put(0, {b"d": one})
+    cache.put(0, versions, {b"d": one})
 
-    assert cache.get(0, [b"a", b"b", b"c", b"d"]).keys() == {b"a", b"c", b"d"}
+    assert cache.get(0, versions).keys() == {b"a", b"c", b"d"}
 
 
 def test_the_cache_keeps_no_message_that_may_still_get_its_vectors() -> None:
     cache = TraitsCache()
 
-    cache.put(0, {b"a": message_traits(Utterance("user", None, FILLER, NOON, np.zeros((0, 0), np.float16)))})
+    lacking = message_traits(Utterance("user", None, FILLER, NOON, np.zeros((0, 0), np.float16)))
 
-    assert not cache.get(0, [b"a"])
+    cache.put(0, {b"a": 1}, {b"a": lacking})
+
+    assert not cache.get(0, {b"a": 1})
 
 
 def test_what_stands_near_a_found_message_is_chosen_whatever_else_was_placed() -> None:
     places = [(0, 1), (0, 4), (0, 8), (0, 9), (0, 9), (1, 1), (1, 7), (2, -5), (2, 2), (3, 2**40), (3, 2**40 + 3)]
     ids = [UUID(int=at).bytes for at in range(len(places))]
     session, position = (np.array(column, np.int64) for column in zip(*places, strict=True))
-    placed = PlacedMessages(ids, session, position)
+    placed = PlacedMessages(ids, session, position, np.arange(len(ids)))
 
     for found_at in ([1], [0, 6], [7], [9], [2, 5, 10], list(range(len(ids)))):
         near = placed_near(placed, {ids[at] for at in found_at}, 3)
@@ -407,5 +424,6 @@ def test_what_stands_near_a_found_message_is_chosen_whatever_else_was_placed() -
         ]
         assert near.ids == [ids[at] for at in expected]
         assert near.position.tolist() == [places[at][1] for at in expected]
+        assert near.version.tolist() == expected
     assert not placed_near(placed, {UUID(int=99).bytes}, 3).ids
     assert not placed_near(placed_near(placed, (), 3), {ids[0]}, 3).ids

@@ -298,7 +298,7 @@ class MessagesAround(PostgresStore):
 
 
 # As search_messages packs them; a vector is sent as its length, two unused bytes and its numbers.
-_PLACED = np.dtype([("id", "V16"), ("position", ">i8"), ("session", ">i4")])
+_PLACED = np.dtype([("id", "V16"), ("position", ">i8"), ("session", ">i4"), ("version", ">u4")])
 _VECTOR_HEAD_BYTES = 4
 
 
@@ -427,7 +427,8 @@ def _summary(rows: Sequence[TupleRow]) -> TupleRow:
 def _placed(packed: bytes) -> PlacedMessages:
     placed = np.frombuffer(packed, _PLACED)
     ids = [bytes(id_) for id_ in placed["id"].tolist()]
-    return PlacedMessages(ids, placed["session"].astype(np.int64), placed["position"].astype(np.int64))
+    session, position, version = (placed[name].astype(np.int64) for name in ("session", "position", "version"))
+    return PlacedMessages(ids, session, position, version)
 
 
 def message_candidate(row: TupleRow) -> Candidate:

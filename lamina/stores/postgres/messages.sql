@@ -142,16 +142,17 @@ WITH sized AS MATERIALIZED (/*sized*/), nearest AS MATERIALIZED (
         GROUP BY m.session_id
     ) of_sessions
 ), placed AS (
-    SELECT string_agg(uuid_send(m.id) || int8send(m.position) || int4send(s.session), ''::bytea
+    -- A row has another xmin after each change.
+    SELECT string_agg(uuid_send(m.id) || int8send(m.position) || int4send(s.session) || xidsend(m.version), ''::bytea
                       ORDER BY s.session, m.position, m.id) AS places
     FROM stretches s
     CROSS JOIN LATERAL (
-        SELECT said.* FROM messages said
+        SELECT said.*, said.xmin AS version FROM messages said
         WHERE said.tenant = %(tenant)s AND said.workspace = %(workspace)s AND said.namespace = %(namespace)s
           AND said.session_id = s.session_id AND NOT said.is_summary
           AND said.position BETWEEN lower(s.places) AND upper(s.places) - 1
         UNION ALL
-        SELECT summary.* FROM messages summary
+        SELECT summary.*, summary.xmin AS version FROM messages summary
         WHERE summary.tenant = %(tenant)s AND summary.workspace = %(workspace)s AND summary.namespace = %(namespace)s
           AND summary.session_id = s.session_id AND summary.is_summary
           AND summary.position BETWEEN lower(s.places) AND upper(s.places) - 1
