@@ -93,6 +93,7 @@ def follow(mirror: FolderMirror, stop: threading.Event, *, interval_s: float, re
         LaminaError: If the service refuses the mirror as a whole, as without a valid key.
     """
     reported: dict[str, str] = {}
+    met: Unavailable | FolderAwayError | None
     listed_at, pause_s, trouble = -LIST_AGAIN_S, interval_s, ""
     while not stop.is_set():
         try:
@@ -102,12 +103,16 @@ def follow(mirror: FolderMirror, stop: threading.Event, *, interval_s: float, re
             synced = mirror.sync(stop.is_set)
             for line in summary_of(synced, reported):
                 report(line)
-            reported, pause_s, trouble = dict(synced.skipped), interval_s, ""
+            reported, met = dict(synced.skipped), synced.trouble
         except (Unavailable, FolderAwayError) as error:
-            if str(error) != trouble:
-                report(f"waiting: {error}")
+            met = error
+        if met is None:
+            pause_s, trouble = interval_s, ""
+        else:
+            if str(met) != trouble:
+                report(f"waiting: {met}")
             # What was under way may have been done: it is asked for again.
-            trouble, listed_at = str(error), -LIST_AGAIN_S
+            trouble, listed_at = str(met), -LIST_AGAIN_S
             pause_s = min(LONGEST_PAUSE_S, 2 * pause_s)
         stop.wait(pause_s)
 
@@ -120,6 +125,8 @@ def _sync_once(mirror: FolderMirror) -> None:
         fail(str(error))
     for line in summary_of(synced, {}):
         _print(line)
+    if synced.trouble is not None:
+        raise synced.trouble
     console.print(f"{len(synced.sent)} sent, {len(synced.removed)} removed, {len(synced.skipped)} skipped")
 
 

@@ -5,7 +5,7 @@ import hashlib
 import os
 import stat
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from lamina.client.calls import Json
 from lamina.client.client import Client
 from lamina.core.files import clean_path
-from lamina.errors import InvalidInput, NotFound, PreconditionFailed
+from lamina.errors import Conflict, InvalidInput, NotFound, OutsideBounds, PreconditionFailed, Unavailable
 from lamina.text.hygiene import composed
 
 # Folders of version control, files that editors make for themselves, and what usually holds secrets.
@@ -82,14 +82,18 @@ def view_folder(root: Path, rules: FolderRules) -> FolderView:
     """
     files: dict[str, tuple[Path, Print]] = {}
     skipped: dict[str, str] = {}
+    _identity_of(root)
     real_root = Path(os.path.realpath(root))
-    if not real_root.is_dir():
-        raise FolderAwayError(f"{root} is no folder")
     for entry, raw in _entries(real_root, "", rules, skipped):
         shown = _shown(raw)
-        found = _look_at(entry, raw, real_root, rules)
+        found: tuple[str, tuple[Path, Print]] | str | None
+        try:
+            found = _look_at(entry, raw, real_root, rules)
+        except OSError as error:
+            # As of a network file system that is away: the file may be there, and is not to be removed.
+            found = f"{UNREADABLE}: {error.strerror}"
         if isinstance(found, str):
-            skipped[shown] = found
+            skipped[composed(shown)] = found
         elif found is not None:
             path, seen = found
             if path in files:
@@ -101,6 +105,21 @@ def view_folder(root: Path, rules: FolderRules) -> FolderView:
     return FolderView(files, skipped)
 
 
+def _identity_of(root: Path) -> tuple[int, int]:
+    """Return the device and the inode of a folder.
+
+    Raises:
+        FolderAwayError: If it is not there, or cannot be asked for.
+    """
+    try:
+        state = root.stat()
+    except OSError as error:
+        raise FolderAwayError(f"{root} cannot be read: {error.strerror}") from error
+    if not stat.S_ISDIR(state.st_mode):
+        raise FolderAwayError(f"{root} is no folder")
+    return state.st_dev, state.st_ino
+
+
 def _entries(
     folder: Path, prefix: str, rules: FolderRules, skipped: dict[str, str]
 ) -> Iterator["tuple[os.DirEntry[str], str]"]:
@@ -108,18 +127,22 @@ def _entries(
     try:
         with os.scandir(folder) as found:
             entries = sorted(found, key=lambda entry: entry.name)
-    except FileNotFoundError:
-        return  # It went meanwhile.
     except OSError as error:
         if not prefix:
             raise FolderAwayError(f"{folder} cannot be read: {error.strerror}") from error
-        skipped[composed(_shown(prefix))] = f"{UNREADABLE}: {error.strerror}"
+        if not isinstance(error, FileNotFoundError):  # Else it went meanwhile.
+            skipped[composed(_shown(prefix))] = f"{UNREADABLE}: {error.strerror}"
         return
     for entry in entries:
         path = f"{prefix}{entry.name}"
         if rules.ignores(entry.name, path):
             continue
-        if entry.is_dir(follow_symlinks=False):
+        try:
+            is_folder = entry.is_dir(follow_symlinks=False)
+        except OSError as error:  # Of a file system that lists names without their kinds.
+            skipped[composed(_shown(path))] = f"{UNREADABLE}: {error.strerror}"
+            continue
+        if is_folder:
             yield from _entries(Path(entry.path), f"{path}/", rules, skipped)
         else:
             yield entry, path
@@ -133,13 +156,17 @@ def _shown(name: str) -> str:
 def _look_at(
     entry: "os.DirEntry[str]", raw: str, root: Path, rules: FolderRules
 ) -> tuple[str, tuple[Path, Print]] | str | None:
-    """Return a file with its path, the reason why it cannot be mirrored, or ``None`` if it is no file."""
+    """Return a file with its path, the reason why it cannot be mirrored, or ``None`` if it is no file.
+
+    Raises:
+        OSError: If that cannot be told.
+    """
     try:
-        place = Path(os.path.realpath(entry.path)) if entry.is_symlink() else Path(entry.path)
+        place = Path(os.path.realpath(entry.path, strict=True)) if entry.is_symlink() else Path(entry.path)
         if not place.is_relative_to(root):
             return "is a link out of the folder"
         state = place.stat(follow_symlinks=False)
-    except OSError:
+    except (FileNotFoundError, NotADirectoryError):
         return None  # It went meanwhile, or is a link to nothing.
     if not stat.S_ISREG(state.st_mode):
         return None
@@ -187,13 +214,15 @@ class Synced:
         sent: Paths that were stored.
         removed: Paths that were deleted.
         skipped: Why files are not mirrored, by their paths.
-        is_whole: Whether nothing is left that changed while it was looked at.
+        is_whole: Whether nothing is left that changed while it was looked at, or could not be sent or removed.
+        trouble: Why the service did not take all; the next round goes on.
     """
 
     sent: tuple[str, ...]
     removed: tuple[str, ...]
     skipped: Mapping[str, str]
     is_whole: bool = True
+    trouble: Unavailable | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,6 +230,21 @@ class _Remote:
     etag: str
     always: bool
     is_own: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Refusal:
+    """A file that the service refuses until it changes.
+
+    Args:
+        seen: The file.
+        reason: Why.
+        is_kept: Whether an earlier text of it stays in the workspace: it may be somebody else's.
+    """
+
+    seen: Print
+    reason: str
+    is_kept: bool = False
 
 
 @dataclass(slots=True)
@@ -226,7 +270,8 @@ class FolderMirror:
     allows_empty: bool = False
     _remote: dict[str, _Remote] = field(default_factory=dict)
     _etags: dict[str, tuple[Print, str]] = field(default_factory=dict)
-    _refused: dict[str, tuple[Print, str]] = field(default_factory=dict)
+    _refused: dict[str, _Refusal] = field(default_factory=dict)
+    _waiting: dict[str, None] = field(default_factory=dict)
     _identity: tuple[int, int] | None = None
 
     def list_remote(self) -> None:
@@ -245,6 +290,7 @@ class FolderMirror:
                 break
             cursor = {"cursor": page["next_cursor"]}
         self._remote = found
+        self._refused = {path: refusal for path, refusal in self._refused.items() if not refusal.is_kept}
 
     def sync(self, stopped: Callable[[], bool] = lambda: False) -> Synced:
         """Send the files that differ, and remove those that are gone; none is sent that the workspace has already.
@@ -254,34 +300,38 @@ class FolderMirror:
 
         Raises:
             FolderAwayError: If the folder is not there, or seems so: nothing is removed then.
-            LaminaError: If the service does not answer; the next round goes on.
+            LaminaError: If the service refuses the mirror as a whole, as without a valid key.
         """
         view = self._view()
-        skipped, sent, is_whole = dict(view.skipped), list[str](), True
-        for path, (place, seen) in view.files.items():
+        skipped, sent, is_whole, trouble = dict(view.skipped), list[str](), True, None
+        for path in self._in_order(view.files):
             if stopped():
                 return Synced(tuple(sent), (), skipped, is_whole=False)
             try:
-                is_sent = self._put(path, place, seen)
-            except InvalidInput as error:
-                self._refused[path] = seen, error.reason
-            except OSError as error:
-                # Kept as it is: it is there, and what it says now nobody knows.
-                skipped[path] = f"{UNREADABLE}: {error.strerror}"
-                continue
-            if path in self._refused:
-                skipped[path] = self._refused[path][1]
-            elif is_sent is None:
-                is_whole = False
-            elif is_sent:
+                is_sent = self._offer(path, *view.files[path], skipped)
+            except Unavailable as error:
+                # It is the last one of the next round: what is removed may make room, and others may pass.
+                trouble, self._waiting[path] = error, self._waiting.pop(path, None)
+                break
+            is_whole = is_whole and is_sent is not None
+            if is_sent:
                 sent.append(path)
-        removed = [path for path in self._gone(view.files, skipped) if not stopped() and self._remove(path)]
-        return Synced(tuple(sent), tuple(removed), skipped, is_whole)
+        removed = list[str]()
+        try:
+            for path in self._gone(view.files, skipped):
+                if not stopped() and self._remove(path, skipped):
+                    removed.append(path)
+        except Unavailable as error:
+            trouble = trouble or error
+        return Synced(tuple(sent), tuple(removed), skipped, is_whole and trouble is None, trouble)
+
+    def _in_order(self, paths: Collection[str]) -> list[str]:
+        """Return the paths, those last that the service could not take, the latest of them at the end."""
+        self._waiting = {path: None for path in self._waiting if path in paths}
+        return [*(path for path in paths if path not in self._waiting), *self._waiting]
 
     def _view(self) -> FolderView:
-        view = view_folder(self.root, self.rules)
-        state = self.root.stat()
-        identity = state.st_dev, state.st_ino
+        view, identity = view_folder(self.root, self.rules), _identity_of(self.root)
         if self._identity not in {None, identity} and not view.files:
             raise FolderAwayError(f"{self.root} is another folder now, and empty")
         own = sum(remote.is_own for remote in self._remote.values())
@@ -294,10 +344,25 @@ class FolderMirror:
         self._identity = identity
         return view
 
+    def _offer(self, path: str, place: Path, seen: Print, skipped: dict[str, str]) -> bool | None:
+        """Send a file as `_put` does; one that is refused, or cannot be read, is skipped with the reason."""
+        try:
+            is_sent = self._put(path, place, seen)
+        except (InvalidInput, OutsideBounds, Conflict) as error:
+            self._refused[path] = _Refusal(seen, error.reason, is_kept=not isinstance(error, InvalidInput))
+            is_sent = False
+        except OSError as error:
+            # Kept as it is: it is there, and what it says now nobody knows.
+            skipped[path] = f"{UNREADABLE}: {error.strerror}"
+            return False
+        if path in self._refused:
+            skipped[path] = self._refused[path].reason
+        return is_sent
+
     def _put(self, path: str, place: Path, seen: Print) -> bool | None:
         """Send a file if the workspace has another text; ``None`` if it changed while it was read."""
         refused = self._refused.get(path)
-        if refused is not None and refused[0] == seen:
+        if refused is not None and refused.seen == seen:
             return False
         self._refused.pop(path, None)
         remote, always = self._remote.get(self.prefix + path), self.rules.shows_always(path)
@@ -316,19 +381,25 @@ class FolderMirror:
             return False
         self.client.put_file(self.prefix + path, text, always=always, mirror=self.name)
         self._remote[self.prefix + path] = _Remote(etag, always, is_own=True)
+        self._waiting.pop(path, None)
         return True
 
     def _gone(self, there: Mapping[str, Any], skipped: Mapping[str, str]) -> list[str]:
         """Return the paths of the mirror's own files that the folder has no more, or not as text."""
-        kept = {self.prefix + path for path in there if path not in self._refused}
+        lost = {path for path, refusal in self._refused.items() if not refusal.is_kept}
+        kept = {self.prefix + path for path in there if path not in lost}
         # Of a file or folder that may not be read nobody knows what it holds now.
         unread = tuple(self.prefix + path for path, reason in skipped.items() if reason.startswith(UNREADABLE))
         own = [path for path, remote in self._remote.items() if remote.is_own and path not in kept]
         return [path for path in own if not path.startswith(unread)]
 
-    def _remove(self, path: str) -> bool:
+    def _remove(self, path: str, skipped: dict[str, str]) -> bool:
+        """Delete a file; one that this key may not delete is kept and named."""
         try:
             self.client.delete_file(path, if_match=self._remote[path].etag)
+        except (OutsideBounds, Conflict) as error:
+            skipped[path.removeprefix(self.prefix)] = f"cannot be removed: {error.reason}"
+            return False
         except (NotFound, PreconditionFailed):
             del self._remote[path]  # Somebody else removed it, or wrote it anew: then it is theirs.
             return False

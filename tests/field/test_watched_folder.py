@@ -22,7 +22,8 @@ from lamina.cli.folders import follow
 from lamina.client import Client
 from lamina.client.calls import Call, Json
 from lamina.client.mirror import FolderAwayError, FolderMirror, FolderRules, Synced, clean_prefix, view_folder
-from lamina.errors import InvalidInput, LaminaError
+from lamina.core.principals import KeyRole
+from lamina.errors import InvalidInput, LaminaError, LimitReached
 from tests.support.application import Application
 
 SCOPE = {"workspace": "atlas"}
@@ -52,6 +53,18 @@ class CountingClient(Client):
         if call.method != "GET":
             self.writes.append((call.method, call.path.partition("/files/")[2]))
         return super().send(call)
+
+
+class RefusingClient(CountingClient):
+    """Has a service that does not take some files for now."""
+
+    refused: frozenset[str] = frozenset()
+
+    def send(self, call: Call) -> Json:
+        answer = super().send(call) if call.path.partition("/files/")[2] not in self.refused else None
+        if answer is None:
+            raise LimitReached("tenant", "2 documents are stored; delete some")
+        return answer
 
 
 @pytest.fixture
@@ -301,6 +314,92 @@ def test_what_may_not_be_read_is_said(folder: Path) -> None:
     (folder / "sub").chmod(0)
 
     assert list(view_folder(folder, FolderRules()).skipped) == ["sub/"]
+
+
+async def test_a_file_is_kept_while_it_cannot_be_told_what_it_is(client: CountingClient, folder: Path) -> None:
+    nfd = unicodedata.normalize("NFD", "Überblick.md")
+    write(folder, {"a.md": "one", "b.md": "two", nfd: "three"})
+    mirror = FolderMirror(client, folder, "here")
+    await synced(mirror, anew=True)
+    before = await files_of(client)
+    for name in ("a.md", nfd):
+        (folder / name).unlink()
+    # Neither can be asked for its state, as every file of a network file system that is away.
+    (folder / "a.md").symlink_to("x" * 300)
+    (folder / nfd).symlink_to(nfd)
+    (folder / "b.md").unlink()
+    after = await synced(mirror)
+
+    assert after.removed == ("b.md",)
+    assert await files_of(client) == {path: text for path, text in before.items() if path != "b.md"}
+    assert {reason.partition(":")[0] for reason in after.skipped.values()} == {"cannot be read"}
+    assert len(after.skipped) == 2
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")
+async def test_nothing_of_a_folder_is_removed_whose_names_alone_may_be_read(
+    client: CountingClient, folder: Path
+) -> None:
+    write(folder, {"sub/a.md": "one"})
+    mirror = FolderMirror(client, folder, "here")
+    await synced(mirror, anew=True)
+    (folder / "sub").chmod(0o444)
+    after = await synced(mirror)
+    (folder / "sub").chmod(0o755)
+
+    assert (after.removed, set(after.skipped)) == ((), {"sub/a.md"})
+
+
+async def test_a_file_that_is_not_taken_now_holds_up_no_other_and_no_removal(
+    application: Application, folder: Path
+) -> None:
+    async with served(application) as port:
+        client = RefusingClient(f"http://127.0.0.1:{port}", application.key, scope=SCOPE)
+        mirror = FolderMirror(client, folder, "here")
+        write(folder, {"gone.md": "one"})
+        await synced(mirror, anew=True)
+        (folder / "gone.md").unlink()
+        write(folder, {f"{name}.md": f"text of {name}" for name in "abcd"})
+        client.refused = frozenset({"a.md", "b.md"})
+        rounds = [await synced(mirror) for _ in range(4)]
+        client.refused = frozenset()
+        mended = await synced(mirror)
+        left = await files_of(client)
+        client.close()
+
+    assert [str(one.trouble).partition(";")[0] for one in rounds] == [
+        "limit of this tenant: 2 documents are stored"
+    ] * 4
+    assert (rounds[0].sent, rounds[0].removed, rounds[0].is_whole) == ((), ("gone.md",), False)
+    assert [one.sent for one in rounds[1:]] == [(), ("c.md", "d.md"), ()]
+    assert [path for _, path in client.writes[2:]] == ["c.md", "d.md", "a.md", "b.md"]
+    assert (mended.sent, mended.trouble, set(left)) == (("a.md", "b.md"), None, {"a.md", "b.md", "c.md", "d.md"})
+
+
+async def test_files_of_another_agent_are_left_alone_and_named(application: Application, folder: Path) -> None:
+    admin = application.client(application.new_key(application.tenant, KeyRole.ADMIN))
+    made = await admin.post("/v1/keys", json={"name": "coder", "role": "writer", "agents": ["coder"]})
+    async with served(application) as port:
+        url = f"http://127.0.0.1:{port}"
+        client = Client(url, application.key, scope=SCOPE)
+        for path in ("theirs.md", "gone.md"):
+            await asyncio.to_thread(client.put_file, path, "of nobody", mirror="here")
+        bound = CountingClient(url, made.json()["key"], scope={**SCOPE, "agent": "coder"})
+        write(folder, {"theirs.md": "changed", "z.md": "mine"})
+        mirror = FolderMirror(bound, folder, "here")
+        first, again = await synced(mirror, anew=True), await synced(mirror)
+        left = await files_of(client)
+        client.close()
+        bound.close()
+
+    assert (first.sent, first.removed, first.trouble) == (("z.md",), (), None)
+    assert {path: "a file of no agent" in reason for path, reason in first.skipped.items()} == {
+        "theirs.md": True,
+        "gone.md": True,
+    }
+    assert again.skipped == first.skipped
+    assert bound.writes.count(("PUT", "theirs.md")) == 1
+    assert left == {"theirs.md": "of nobody", "gone.md": "of nobody", "z.md": "mine"}
 
 
 async def test_of_two_forms_of_a_name_one_is_mirrored_and_the_other_said(client: CountingClient, folder: Path) -> None:
