@@ -76,12 +76,18 @@ class Restorer:
         """Return the deleted memories of a scope, of a kind or of all, that can be brought back, the last first."""
         return await self._trash.page(scope, kind, page, cutoff=self._policy.cutoff(self._clock()))
 
-    async def restore(self, tenant: str, id_: UUID) -> Discarded:
+    async def restore(self, tenant: str, id_: UUID, *, may_wait: bool = False) -> Discarded:
         """Bring a deleted memory back, under the id that it had; into an equal entity or fact that is there meanwhile.
+
+        Args:
+            tenant: Whose memory.
+            id_: Its id.
+            may_wait: Whether a note that was made from a deleted one leaves the trash, to come back with that.
 
         Raises:
             NotFound: If it does not lie in the trash, or not any more.
-            Conflict: If its scope has the same again, or nothing is left that an entity or a fact rests on.
+            Conflict: If its scope has the same again, nothing is left that an entity or a fact rests on, or a note was
+                made from a deleted one.
             Unavailable: If the embedder or Postgres does not answer; nothing is changed.
         """
         now = self._clock()
@@ -94,7 +100,13 @@ class Restorer:
 
         async def act(connection: Connection) -> None:
             await take(connection, tenant, id_)
-            entries = await self._revive(connection, tenant, entry, [text.memory for text in texts], now)
+            ids = [text.memory for text in texts]
+            waiting = await postpone_notes(connection, tenant, ids) if entry.kind is TrashKind.NOTE else set()
+            if id_ in waiting and may_wait:
+                return
+            if id_ in waiting:
+                raise Conflict(f"note {id_} was made from notes that are deleted, too; restore these first")
+            entries = await self._revive(connection, tenant, entry, [one for one in ids if one not in waiting], now)
             alive = {id_ for _, id_ in entries}
             nodes = await self._linker.write(connection, scope, links, alive)
             await enqueue_entries(connection, [*entries, *outbox_entries("graph", sorted({*alive, *nodes}))])
@@ -120,8 +132,7 @@ class Restorer:
         """Bring the rows back; return the entries of the memories that are live again."""
         match entry.kind:
             case TrashKind.NOTE:
-                waiting = await postpone_notes(connection, tenant, entry.id, ids)
-                alive = await revive_notes(connection, tenant, [id_ for id_ in ids if id_ not in waiting], now)
+                alive = await revive_notes(connection, tenant, ids, now)
                 if entry.id not in alive:
                     raise Conflict("the scope has the same text again; change or delete that note")
                 # One that was made from it may have been deleted by itself, in the same moment.

@@ -142,7 +142,7 @@ class ScopeDeletion:
         counts: dict[str, int] = {}
         for id_ in page:
             try:
-                entry = await self._restorer.restore(operation.tenant, id_)
+                entry = await self._restorer.restore(operation.tenant, id_, may_wait=True)
                 name = f"{entry.kind}s"
             except NotFound:
                 continue  # It came back with one before, or by somebody else.

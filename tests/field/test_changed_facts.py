@@ -4,8 +4,10 @@ import asyncio
 from typing import Any
 
 import httpx
+import numpy as np
 import pytest
 
+from benchmarks.generated_sentences import Wording
 from tests.support.application import Application
 
 MAY, JUNE, JULY = "2026-05-01T10:00:00Z", "2026-06-01T10:00:00Z", "2026-07-01T10:00:00Z"
@@ -69,6 +71,33 @@ async def test_a_message_that_states_what_was_replaced_says_what_came_later_and_
     assert found[berlin]["later"] == []
     assert all(hit["later"] == [] for hit in before)
     assert "later: Ann moved_to Berlin (since 2026-06-01)" in block
+
+
+@pytest.mark.parametrize("names", ["Ines Bruno Chiara Dmitri Elif Farid Greta", "Ines Bruno Ines"])
+async def test_of_many_statements_alike_the_latest_answers_a_question_about_the_present(
+    application: Application, names: str
+) -> None:
+    client = application.client()
+    on_call = (
+        "For this week and until further notice the primary on-call engineer of the payments platform team in the "
+        "office at the harbour, who also keeps the key of the server room and answers the red telephone, is {}."
+    )
+    *before, latest = names.split()
+    for week, name in enumerate(before, 1):
+        await say(client, on_call.format(name), f"2026-03-{week:02}T09:00:00Z", name="Desk")
+    await say(client, on_call.format(latest), "2026-04-01T09:00:00Z", name="Desk")
+    wording = Wording(np.random.default_rng(7))
+    for day in range(1, 29):
+        text = f"The primary engineer {wording.statement()}"
+        await say(client, text, f"2026-02-{day:02}T10:00:00Z", name="Desk")
+    await application.indexed()
+
+    body = {"query": "Who is the primary on-call engineer of the payments platform team now?", "tiers": ["sessions"]}
+    found = (await client.post("/v1/search", json=body)).json()["results"]
+
+    contents = [hit["content"] for hit in found]
+    assert contents[0] == on_call.format(latest)
+    assert sum("on-call" in text for text in contents) <= 3
 
 
 async def test_a_fact_of_an_earlier_time_that_is_told_late_replaces_nothing(application: Application) -> None:

@@ -1,3 +1,6 @@
+from dataclasses import replace
+from datetime import timedelta
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -5,7 +8,7 @@ from hypothesis import strategies as st
 from lamina.core.queries import FusedHit
 from lamina.core.tiers import Tier
 from lamina.policies.ranking.diversity import DiversityPolicy, diversify
-from tests.unit.builders import POLICY, memory
+from tests.unit.builders import NOON, POLICY, memory
 
 DIVERSITY = POLICY.diversity
 LONG = "every morning the team drinks green tea in the small kitchen next to the lift and talks about the day"
@@ -105,3 +108,16 @@ def test_to_look_further_changes_nothing_of_what_is_asked_for(texts: list[str]) 
     whole = order(found)
 
     assert all(order(found, enough=enough)[:enough] == whole[:enough] for enough in range(1, len(texts) + 1))
+
+
+def test_where_the_latest_counts_it_takes_the_place_of_what_says_the_same() -> None:
+    found = [
+        FusedHit(replace(memory(number, content=text), occurred_at=NOON + timedelta(days=day)), 1 / number, {})
+        for number, (text, day) in enumerate((("Ann is on call", 1), ("Bob is on call", 2), ("Ann is on call!", 3)), 1)
+    ]
+
+    diverse = diversify(found, replace(DIVERSITY, keeps_latest=True), enough=10)
+
+    assert [hit.memory.id.int for hit in diverse.hits] == [3, 2, 1]
+    assert diverse.hits[0].score == found[0].score
+    assert order(found) == [1, 2, 3]

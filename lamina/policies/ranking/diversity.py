@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -34,10 +34,12 @@ class DiversityPolicy:
     Args:
         jaccard: Word sets that overlap this much are alike, 0..1; 1 switches diversity off.
         variants: How many alike hits with different facts (another number, name or negation) keep their place.
+        keeps_latest: Whether of two hits with the same facts the later one takes the place of the better one.
     """
 
     jaccard: float
     variants: int
+    keeps_latest: bool = False
 
 
 class _Statement:
@@ -90,11 +92,17 @@ def diversify(hits: Sequence[FusedHit], policy: DiversityPolicy, *, enough: int)
         if len(kept) >= enough:
             break
         statement = _Statement(hit.memory)
-        alike = [other for other in statements if _are_alike(statement, other, policy.jaccard)]
-        is_repeated = len(alike) >= policy.variants or any(other.facts == statement.facts for other in alike)
-        (moved if is_repeated else kept).append(hit)
-        if not is_repeated:
+        alike = [at for at, other in enumerate(statements) if _are_alike(statement, other, policy.jaccard)]
+        same = next((at for at in alike if statements[at].facts == statement.facts), None)
+        if same is None and len(alike) < policy.variants:
+            kept.append(hit)
             statements.append(statement)
+            continue
+        if same is not None and policy.keeps_latest and kept[same].memory.occurred_at < hit.memory.occurred_at:
+            moved.append(kept[same])
+            kept[same] = replace(hit, score=kept[same].score)
+        else:
+            moved.append(hit)
     seen = len(kept) + len(moved)
     rest = (*hits[seen:], *moved) if len(kept) >= enough else (*moved, *hits[seen:])
     return DiverseHits((*kept, *rest), len(kept))

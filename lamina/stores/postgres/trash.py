@@ -104,12 +104,12 @@ async def revive_notes(connection: Connection, tenant: str, ids: Sequence[UUID],
     return [row["id"] async for row in cursor]
 
 
-async def postpone_notes(connection: Connection, tenant: str, id_: UUID, ids: Sequence[UUID]) -> set[UUID]:
-    """Keep those of the notes deleted that would come back with one, but have another deleted source; return them.
+async def postpone_notes(connection: Connection, tenant: str, ids: Sequence[UUID]) -> set[UUID]:
+    """Keep those of the notes deleted that would come back together, but have another deleted source; return them.
 
     They come back with the last of their sources.
     """
-    parameters = {"tenant": tenant, "id": id_, "ids": list(ids)}
+    parameters = {"tenant": tenant, "ids": list(ids)}
     await connection.execute(QUERIES["lock_with_sources"], parameters)
     return {row["id"] async for row in await connection.execute(QUERIES["postpone_notes"], parameters)}
 

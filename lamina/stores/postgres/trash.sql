@@ -96,19 +96,18 @@ ORDER BY id
 FOR NO KEY UPDATE
 
 -- name: postpone_notes
--- Of the notes that would come back with one, those of which another source is deleted: they wait for the latest of
+-- Of the notes that would come back together, those of which another source is deleted: they wait for the latest of
 -- such, as if they had been deleted with that. A merged source lives on in its survivor.
 WITH RECURSIVE waiting (id, deleted_at) AS (
     SELECT s.note_id, m.deleted_at
     FROM note_sources s JOIN notes m ON m.id = s.source_id
-    WHERE s.note_id = ANY(%(ids)s) AND s.note_id <> %(id)s AND m.id <> ALL(%(ids)s)
-      AND m.deleted_at IS NOT NULL AND m.merged_into IS NULL
+    WHERE s.note_id = ANY(%(ids)s) AND m.id <> ALL(%(ids)s) AND m.deleted_at IS NOT NULL AND m.merged_into IS NULL
     UNION
     SELECT s.note_id, w.deleted_at FROM waiting w JOIN note_sources s ON s.source_id = w.id
 )
 UPDATE notes n SET deleted_at = w.deleted_at
 FROM (SELECT id, max(deleted_at) AS deleted_at FROM waiting GROUP BY id) w
-WHERE n.tenant = %(tenant)s AND n.id = w.id AND n.id = ANY(%(ids)s) AND n.id <> %(id)s AND n.deleted_at IS NOT NULL
+WHERE n.tenant = %(tenant)s AND n.id = w.id AND n.id = ANY(%(ids)s) AND n.deleted_at IS NOT NULL
 RETURNING n.id
 
 -- name: rewrite_notes
