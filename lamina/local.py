@@ -84,6 +84,8 @@ def data_dir_lock(data_dir: Path) -> Iterator[None]:
         if not _try_lock(lock):
             raise Misconfigured(f"another Lamina runs on {data_dir.resolve()}", "stop it, or choose another data_dir")
         close_to_others([path for name in _OURS for path in every_path(data_dir / name)], denied=OTHERS)
+        # Of an instance that was killed: another program may have its port by now, and would get the key.
+        (data_dir / _SERVICE_FILE).unlink(missing_ok=True)
         yield
 
 

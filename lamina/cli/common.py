@@ -18,7 +18,7 @@ from lamina.embedded import running_url
 from lamina.errors import LaminaError, Misconfigured
 from lamina.local import find_service
 from lamina.private_files import deny_others
-from lamina.secret_files import variable_or_file
+from lamina.secret_files import read_secret, variable_or_file
 from lamina.settings.loading import Settings, load_settings
 from lamina.settings.stores import EmbeddedPostgresSettings, PostgresServerSettings
 
@@ -28,8 +28,10 @@ AT_ONCE = 1
 
 ConfigOption = Annotated[Path | None, typer.Option("--config", help="YAML file of settings.", envvar="LAMINA_CONFIG")]
 DataDirOption = Annotated[Path | None, typer.Option("--data-dir", help="Directory of the embedded stores.")]
-UrlOption = Annotated[str | None, typer.Option("--url", help="Where Lamina listens.", envvar="LAMINA_URL")]
-KeyOption = Annotated[str | None, typer.Option("--key", help="API key.", envvar="LAMINA_API_KEY")]
+# `address_of` reads the environment: what it names gives way to a data directory that is named here.
+UrlOption = Annotated[str | None, typer.Option("--url", help="Where Lamina listens; else LAMINA_URL.")]
+KeyOption = Annotated[str | None, typer.Option("--key", help="API key; else LAMINA_API_KEY.")]
+KeyFileOption = Annotated[Path | None, typer.Option("--key-file", help="File with the API key.")]
 WorkspaceOption = Annotated[str, typer.Option("--workspace", "-w", help="Project.")]
 UserOption = Annotated[str | None, typer.Option("--user", "-u", help="Person.")]
 LimitOption = Annotated[int, typer.Option("--limit", "-n", help="Most results.")]
@@ -82,14 +84,20 @@ def client_of(
 
 
 def address_of(
-    config: Path | None, data_dir: Path | None, url: str | None, key: str | None
+    config: Path | None, data_dir: Path | None, url: str | None, key: str | None, key_file: Path | None = None
 ) -> tuple[str | None, str | None]:
     """Return the URL and the key of the service that the options name, or of the one that runs on the data directory.
 
+    A data directory among the options goes before LAMINA_URL, whose key is then not sent to it.
+
     Raises:
-        Misconfigured: If none runs on the data directory that was named.
+        Misconfigured: If none runs on the data directory that was named, or the file with the key cannot be read.
     """
-    key = key or variable_or_file("LAMINA_API_KEY")
+    url, elsewhere = url or url_of_environment(data_dir), os.environ.get("LAMINA_URL")
+    if key_file is not None:
+        key = read_secret("--key-file", str(key_file))
+    elif key is None and not (url is None and elsewhere):
+        key = variable_or_file("LAMINA_API_KEY")
     if url is None:
         service = find_service(settings_of(config, data_dir).data_dir)
         if service is not None:
@@ -99,6 +107,11 @@ def address_of(
                 f"no Lamina runs on {data_dir}", "start it with `lamina up --data-dir`, or name its --url"
             )
     return url, key
+
+
+def url_of_environment(data_dir: Path | None) -> str | None:
+    """Return the URL that the environment names for commands without a data directory of their own."""
+    return os.environ.get("LAMINA_URL") or None if data_dir is None else None
 
 
 def database_of(config: Path | None, data_dir: Path | None) -> str:

@@ -15,7 +15,7 @@ from typing import Annotated, Any
 
 import typer
 
-from lamina.cli.common import ConfigOption, DataDirOption, UrlOption, UserOption, settings_of
+from lamina.cli.common import ConfigOption, DataDirOption, UrlOption, UserOption, settings_of, url_of_environment
 from lamina.cli.console import console
 from lamina.cli.hook import MOST_TEXT_CHARS
 from lamina.core.scope import DEFAULT_WORKSPACE
@@ -30,6 +30,7 @@ _HEADER = "[mcp_servers.lamina]"
 _OWN_HEADERS = re.compile(r"\[mcp_servers\.lamina[.\]]")
 _OWN_KEYS = re.compile(r"(command|args|env)\s*=")
 _KEY_FILE = "LAMINA_API_KEY_FILE"
+_MORE_OPTIONS = ((), ("--user",), ("--key-file",), ("--user", "--key-file"))
 _OPENCODE_PLUGIN = """// Written by `lamina connect opencode`; `--remove` takes it back.
 import { spawn } from "node:child_process"
 
@@ -120,25 +121,30 @@ def connect(
     ] = None,
 ) -> None:
     """Give a coding agent memory: the tools over MCP, and hooks that recall on a prompt and record on a stop."""
+    url = url or url_of_environment(data_dir)
     place = ["--url", url] if url else ["--data-dir", str(settings_of(config, data_dir).data_dir.absolute())]
     options = [*place, "--workspace", workspace, *(["--user", user] if user else [])]
-    environment = {_KEY_FILE: str(key_file.absolute())} if key_file else {}
-    planned = [(edit, *_planned(edit, remove=remove)) for edit in edits(agent, Path.home(), options, environment)]
+    if key_file:
+        options += ["--key-file", str(key_file.absolute())]
+    planned = [(edit, *_planned(edit, remove=remove)) for edit in edits(agent, Path.home(), options)]
     for edit, old, new in planned:
         state = "unchanged" if old == new else "removed" if new is None else "written"
         if not dry_run:
             _apply(edit, old, new, remove=remove)
         console.print(f"{'would be ' if dry_run and old != new else ''}{state}: {edit.path}", soft_wrap=True)
+    if url and not key_file and not remove:
+        console.print(
+            f"no --key-file: {url} gets LAMINA_API_KEY of wherever {agent} is started, and without one refuses it",
+            soft_wrap=True,
+        )
 
 
-def edits(agent: CodingAgent, home: Path, options: list[str], environment: Mapping[str, str]) -> list[Edit]:
+def edits(agent: CodingAgent, home: Path, options: list[str]) -> list[Edit]:
     """Return the files of an agent with the entries that it gets."""
     found = Path(sys.executable).with_name("lamina")
     program = str(found) if found.exists() else shutil.which("lamina") or "lamina"
     server: dict[str, Any] = {"command": program, "args": ["mcp", *options]}
-    if environment:
-        server["env"] = dict(environment)
-    hook = [program, "hook", *options, *(f"--key-file={path}" for path in environment.values())]
+    hook = [program, "hook", *options]
     match agent:
         case CodingAgent.CLAUDE_CODE:
             folder = Path(os.environ.get("CLAUDE_CONFIG_DIR", home / ".claude"))
@@ -164,8 +170,6 @@ def edits(agent: CodingAgent, home: Path, options: list[str], environment: Mappi
             folder = Path(os.environ.get("XDG_CONFIG_HOME", home / ".config")) / "opencode"
             jsonc_path = folder / "opencode.jsonc"
             local = {"type": "local", "command": [program, *server["args"]], "enabled": True}
-            if environment:
-                local["environment"] = dict(environment)
             command = json.dumps([*hook, "--form", "text"])
             plugin = _OPENCODE_PLUGIN % (command, MOST_TEXT_CHARS, HOOK_TIMEOUT_S * 1000)
             return [
@@ -201,14 +205,14 @@ def _is_own_server(there: Any, value: Mapping[str, Any] | None = None) -> bool:
     if not isinstance(there, dict):
         return False
     command, args = there.get("command"), there.get("args", [])
-    environment = {"env", "environment"} & there.keys()
+    environment = {"env", "environment"} & there.keys()  # Earlier releases named the file with the key there.
     if value is not None:
         keys = [key for name in environment for key in there[name]]
         if there.keys() - environment - value.keys() or not {*keys} <= {_KEY_FILE}:
             return False
     match [*command, *args] if isinstance(command, list) else [command, *args]:
-        case [str() as program, "mcp", "--url" | "--data-dir", str(), "--workspace", str(), *user]:
-            return Path(program).name == "lamina" and (not user or (len(user), user[0]) == (2, "--user"))
+        case [str() as program, "mcp", "--url" | "--data-dir", str(), "--workspace", str(), *more]:
+            return Path(program).name == "lamina" and tuple(more[::2]) in _MORE_OPTIONS and len(more) % 2 == 0
     return False
 
 
@@ -271,9 +275,6 @@ def _toml(path: Path, server: Mapping[str, Any]) -> Edit:
     Codex writes tables of its own between them, and keys into ours: only the lines of the server are changed.
     """
     lines = [f"command = {json.dumps(server['command'])}\n", f"args = {json.dumps(server['args'])}\n"]
-    if "env" in server:
-        named = ", ".join(f"{name} = {json.dumps(value)}" for name, value in server["env"].items())
-        lines.append(f"env = {{ {named} }}\n")
 
     def put(text: str) -> str:
         there = tomllib.loads(text).get("mcp_servers", {}).get("lamina")
@@ -283,7 +284,7 @@ def _toml(path: Path, server: Mapping[str, Any]) -> Edit:
             new = f"{start}{_BEGIN}\n{_HEADER}\n{''.join(lines)}{_END}\n"
         elif not _is_own_server(there, {**there, **server}):
             raise ValueError("mcp_servers.lamina is there already, written by somebody else; remove it first")
-        elif {**there, **server} == there and ("env" in server or "env" not in there):
+        elif {**there, **server} == there and "env" not in there:
             return text
         else:
             new = _with_table(text, lines)

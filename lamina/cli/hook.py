@@ -13,7 +13,7 @@ from typing import Annotated, Any
 
 import typer
 
-from lamina.cli.common import ConfigOption, DataDirOption, UrlOption, UserOption, address_of
+from lamina.cli.common import ConfigOption, DataDirOption, KeyFileOption, UrlOption, UserOption, address_of
 from lamina.client import AsyncClient
 from lamina.core.scope import DEFAULT_WORKSPACE
 
@@ -67,7 +67,7 @@ def run(
     config: ConfigOption = None,
     data_dir: DataDirOption = None,
     url: UrlOption = None,
-    key_file: Annotated[Path | None, typer.Option("--key-file", help="File with the API key.")] = None,
+    key_file: KeyFileOption = None,
     deadline_s: Annotated[float, typer.Option("--deadline", help="Longest time, in seconds.")] = DEADLINE_S,
 ) -> None:
     """Recall or record for a coding agent, whose event is read from standard input; it never fails."""
@@ -77,8 +77,7 @@ def run(
     def answer() -> None:
         try:
             event = _event()
-            key = None if key_file is None else key_file.read_text().strip()
-            address = address_of(config, data_dir, url, key)
+            address = address_of(config, data_dir, url, None, key_file)
             said.append(asyncio.run(_answer(verb, form, event, address, ids)))
         except Exception as error:  # noqa: BLE001 - an agent goes on without memory
             _told(error)

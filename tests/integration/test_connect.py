@@ -106,6 +106,27 @@ def test_the_same_call_with_remove_leaves_every_byte_as_it_was(home: Path, agent
 
 
 @pytest.mark.parametrize("agent", AGENTS)
+def test_the_options_say_which_service_an_agent_gets_and_else_the_environment(
+    home: Path, agent: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LAMINA_URL", "http://127.0.0.1:9")
+    monkeypatch.setenv("LAMINA_API_KEY", "lamina_elsewhere")
+
+    said = connect(agent, "--data-dir", str(home / "data"))
+    of_options = b"".join(files(home).values()).decode()
+    said_of_environment = connect(agent)
+    of_environment = b"".join(files(home).values()).decode()
+    said_with_key = connect(agent, "--key-file", str(home / "key"))
+    with_key = b"".join(files(home).values()).decode()
+
+    assert of_options.count(str(home / "data")) == of_environment.count("http://127.0.0.1:9") > 1
+    assert "http://127.0.0.1:9" not in of_options
+    assert with_key.count(str(home / "key")) == with_key.count("http://127.0.0.1:9")
+    assert "no --key-file: http://127.0.0.1:9 gets LAMINA_API_KEY" in said_of_environment
+    assert "no --key-file" not in said + said_with_key
+
+
+@pytest.mark.parametrize("agent", AGENTS)
 def test_a_dry_run_changes_nothing(home: Path, agent: str) -> None:
     before = fill(home)
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from lamina.cli.common import address_of
 from lamina.errors import Misconfigured
 from lamina.local import LocalService, data_dir_lock, find_service
 
@@ -45,3 +46,42 @@ def test_an_instance_that_holds_its_directory_is_found_and_keeps_others_out(tmp_
 
     assert found == LocalService("http://127.0.0.1:1", "lamina_k", os.getpid())
     assert find_service(tmp_path) is None
+
+
+def test_the_address_that_a_killed_instance_left_is_not_that_of_the_next_one(tmp_path: Path) -> None:
+    announce(tmp_path)
+
+    with data_dir_lock(tmp_path):
+        assert find_service(tmp_path) is None
+
+
+def test_a_data_directory_that_is_named_goes_before_the_service_of_the_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LAMINA_URL", "http://127.0.0.1:9")
+    monkeypatch.setenv("LAMINA_API_KEY", "lamina_elsewhere")
+    key_file = tmp_path / "key"
+    key_file.write_text("lamina_f\n")
+    with data_dir_lock(tmp_path):
+        announce(tmp_path)
+        found = [
+            address_of(None, tmp_path, None, None),
+            address_of(None, tmp_path, None, "lamina_mine"),
+            address_of(None, tmp_path, None, None, key_file),
+            address_of(None, tmp_path, "http://127.0.0.1:2", None),
+            address_of(None, None, None, None),
+        ]
+        monkeypatch.delenv("LAMINA_URL")
+        with_key_alone = address_of(None, tmp_path, None, None)
+
+    here = "http://127.0.0.1:1"
+    assert found == [
+        (here, "lamina_k"),
+        (here, "lamina_mine"),
+        (here, "lamina_f"),
+        ("http://127.0.0.1:2", "lamina_elsewhere"),
+        ("http://127.0.0.1:9", "lamina_elsewhere"),
+    ]
+    assert with_key_alone == (here, "lamina_elsewhere")
+    with pytest.raises(Misconfigured, match="no Lamina runs"):
+        address_of(None, tmp_path, None, None)
