@@ -141,7 +141,8 @@ class FalkorDBGraph(CypherGraph):
         async with _answered(WRITE_TIMEOUT_S):
             await self._client.eval(_switch(), 3, _key(build), GRAPH, BUILD, build)
             graphs = [key async for key in self._client.scan_iter(match=f"{GRAPH}:*", _type="graphdata")]
-            if earlier := [key for key in graphs if _is_before(key, build)]:
+            numbers = {key: key.removeprefix(f"{GRAPH}:") for key in graphs}
+            if earlier := [key for key, number in numbers.items() if number.isdecimal() and int(number) < build]:
                 await self._client.delete(*earlier)
         await self.flush()
 
@@ -247,11 +248,6 @@ def _switch() -> str:
 
 def _key(build: int) -> str:
     return f"{GRAPH}:{build}"
-
-
-def _is_before(key: str, build: int) -> bool:
-    number = key.removeprefix(f"{GRAPH}:")
-    return number.isdecimal() and int(number) < build
 
 
 @asynccontextmanager

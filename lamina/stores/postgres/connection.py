@@ -5,7 +5,7 @@ import logging
 import select
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, nullcontext
+from contextlib import asynccontextmanager, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal, TypeVar
@@ -305,7 +305,8 @@ async def in_transaction(pool: Pool, act: Callable[[Connection], Awaitable[Resul
     async def attempt() -> Result:
         async with _take(pool) as connection:
             with _noticing_breaks(connection) as statements:
-                async with _transaction(pool, connection):
+                # The connections of a pool behind PgBouncer are in one already, which that pool ends.
+                async with nullcontext() if isinstance(pool, TransactionPool) else connection.transaction():
                     result = await act(connection)
                     statements.may_be_repeated = False  # The commit follows, of which nobody knows whether it arrived.
             return result
@@ -319,11 +320,6 @@ async def in_transaction(pool: Pool, act: Callable[[Connection], Awaitable[Resul
     )
     with _translate_errors():
         return await _repeated_after_break(pool, partial(retrying, attempt))
-
-
-def _transaction(pool: Pool, connection: Connection) -> AbstractAsyncContextManager[object]:
-    # The connections of a pool behind PgBouncer are in one already, which that pool ends.
-    return nullcontext() if isinstance(pool, TransactionPool) else connection.transaction()
 
 
 class _BrokenConnectionError(psycopg.OperationalError):

@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple
 from uuid import UUID
 
 import numpy as np
-from psycopg.rows import DictRow, TupleRow
+from psycopg.rows import DictRow
 from psycopg.types.json import Json, Jsonb
 
 from lamina.core.documents import Document, FileMark, Span, StoredDocument, StoredPassage, passage_text
@@ -33,7 +33,6 @@ from lamina.stores.postgres.store import PostgresStore
 from lamina.stores.postgres.tier_rows import (
     EmbeddingStatements,
     ErasureStatements,
-    FoundRow,
     FoundStatement,
     LinkStatements,
     ProjectionStatements,
@@ -257,7 +256,9 @@ async def _insert_passages(
     # In parts: the arrays of a long document take the time of many requests to write.
     for start in range(0, len(placed), PASSAGES_AT_ONCE):
         part = placed[start : start + PASSAGES_AT_ONCE]
-        values = _passage_columns(part) | _chunk_columns([item.passage for item in part], generation)
+        chunks = chunk_columns({item.passage.id: item.passage.chunks for item in part}, generation)
+        chunks["words"] = [words for item in part for words in item.passage.words]
+        values = _passage_columns(part) | chunks
         await connection.execute(QUERIES["insert_passages"], {**scope_parameters(scope), **values})
 
 
@@ -272,6 +273,7 @@ class _PlacedPassage(NamedTuple):
 
 def _passage_columns(placed: Sequence[_PlacedPassage]) -> dict[str, list[Any]]:
     spans = [item.passage.span for item in placed]
+    lines = [item.document.file and item.document.file.lines[item.position - 1] for item in placed]
     return {
         "ids": [item.passage.id for item in placed],
         "document_ids": [item.document_id for item in placed],
@@ -281,19 +283,9 @@ def _passage_columns(placed: Sequence[_PlacedPassage]) -> dict[str, list[Any]]:
         "pages": [span.page for span in spans],
         "text_starts": [span.start for span in spans],
         "text_ends": [span.end for span in spans],
-        "line_starts": [lines and lines[0] for lines in map(_lines, placed)],
-        "line_ends": [lines and lines[1] for lines in map(_lines, placed)],
+        "line_starts": [pair and pair[0] for pair in lines],
+        "line_ends": [pair and pair[1] for pair in lines],
     }
-
-
-def _lines(placed: _PlacedPassage) -> tuple[int, int] | None:
-    file = placed.document.file
-    return None if file is None else file.lines[placed.position - 1]
-
-
-def _chunk_columns(passages: Sequence[PreparedPassage], generation: int) -> dict[str, Any]:
-    chunks = chunk_columns({passage.id: passage.chunks for passage in passages}, generation)
-    return chunks | {"words": [words for passage in passages for words in passage.words]}
 
 
 async def delete_document(
@@ -393,7 +385,9 @@ class Documents(PostgresStore):
         text, values = apply_filters(QUERIES["fetch_documents"], query.filters, COLUMNS)
         parameters = query_parameters(query) | values | place_parameters(places)
         rows = await read_tuples(self._pool, text, parameters, by_key=True)
-        memories = {(row[0], row[4]): passage_candidate(row) for row in rows}
+        memories = {
+            (row[0], row[4]): Candidate(row[0], Tier.DOCUMENTS, row[1], importance=row[3], user=row[2]) for row in rows
+        }
         return Visible(memories, next((row[5] for row in rows if row[5] is not None), ""))
 
 
@@ -442,11 +436,6 @@ class PassageVectors:
         return sorted(found, key=lambda hit: (-(hit.cosine or 0.0), hit.place))
 
 
-def passage_candidate(row: TupleRow) -> Candidate:
-    """Map the beginning of a row of a search to a found passage."""
-    return Candidate(row[0], Tier.DOCUMENTS, row[1], importance=row[3], user=row[2])
-
-
 def _stored(row: DictRow) -> StoredDocument:
     fields = {name: row[name] for name in row if name not in ("user_id", "agent_id", "tags")}
     return StoredDocument(user=row["user_id"], agent=row["agent_id"], tags=tuple(row["tags"]), **fields)
@@ -486,12 +475,8 @@ def _text(row: DictRow) -> str:
     return passage_text(row["title"], row["heading"], row["content"])
 
 
-def _found_text(row: FoundRow, _: Candidate) -> str:
-    return row.content.strip()
-
-
 TIER_ROWS = TierRows(
-    found=FoundStatement(QUERIES["read_found_passages"], COLUMNS, _found_text),
+    found=FoundStatement(QUERIES["read_found_passages"], COLUMNS, lambda row, _: row.content.strip()),
     present=QUERIES["find_present_documents"],
     projected={
         "documents": ProjectionStatements(

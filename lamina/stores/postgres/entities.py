@@ -195,18 +195,14 @@ async def put_edges(
     told: dict[_Relation, list[Evidence]] = {}
     # By key, as entities are, against deadlocks. Two names of one entity state one edge.
     for item in sorted(evidence, key=lambda item: edge_key(item.edge)):
-        told.setdefault(_relation(item.edge, ids), []).append(item)
+        subject, type_, object_ = edge_key(item.edge)
+        told.setdefault((ids[subject], ids[object_], type_), []).append(item)
     stored = await _upsert_edges(connection, scope, told)
     await _put_evidence(connection, [(stored[relation].id, item) for relation, said in told.items() for item in said])
     if stored:
         await weigh_edges(connection, sorted(item.id for item in stored.values()))
     await settle_edges(connection, subjects)
     return {edge_key(item.edge): stored[relation] for relation, said in told.items() for item in said}
-
-
-def _relation(edge: Edge, ids: Mapping[str, UUID]) -> _Relation:
-    subject, type_, object_ = edge_key(edge)
-    return ids[subject], ids[object_], type_
 
 
 async def _upsert_edges(

@@ -1,7 +1,6 @@
 """Files of workspaces: documents with a path, and the earlier texts of each."""
 
 from dataclasses import dataclass
-from typing import Any
 from uuid import UUID
 
 from psycopg.rows import DictRow
@@ -63,7 +62,7 @@ class Files(PostgresStore):
         Raises:
             NotFound: If there is none of this path.
         """
-        parameters = _named(scope, path) | {"with_content": with_content}
+        parameters = scope_parameters(scope) | {"key": file_key(path), "with_content": with_content}
         rows = await read_rows(self._pool, QUERIES["get_file"], parameters)
         if not rows:
             raise NotFound("file", path)
@@ -75,7 +74,8 @@ class Files(PostgresStore):
         Raises:
             NotFound: If it was never there, or is kept no more.
         """
-        rows = await read_rows(self._pool, QUERIES["get_version"], _named(scope, path) | {"version": version})
+        parameters = scope_parameters(scope) | {"key": file_key(path), "version": version}
+        rows = await read_rows(self._pool, QUERIES["get_version"], parameters)
         if not rows:
             raise NotFound(f"version {version} of file", path)
         return rows[0]["content"], rows[0]["etag"]
@@ -104,10 +104,6 @@ class Files(PostgresStore):
         bounds = {"limit": MOST_SHOWN, "most_each": most_bytes, "most_together": most_bytes * MOST_READ}
         rows = await read_rows(self._pool, QUERIES["list_always"], scope_parameters(scope) | bounds)
         return [ShownFile(row["id"], row["path"], row["content"], row["user_id"]) for row in rows]
-
-
-def _named(scope: Scope, path: str) -> dict[str, Any]:
-    return scope_parameters(scope) | {"key": file_key(path)}
 
 
 def _stored(row: DictRow) -> StoredFile:

@@ -112,7 +112,11 @@ async def put_notes(
     absent = {item.id for item in originals if item.is_stored} - present
     merged = {id_: item for id_, item in repeated.items() if item.original.id not in absent}
     raised = {item.original.id: item.original.importance for item in merged.values()}
-    rest = [_with_importance(item, raised) for item in prepared if item.id not in merged]
+    rest = [
+        replace(item, note=replace(item.note, importance=raised[item.id])) if item.id in raised else item
+        for item in prepared
+        if item.id not in merged
+    ]
     results = await insert_notes(connection, scope, rest, generation, now)
     put = {item.id: result for item, result in zip(rest, results, strict=True)}
     return [put[item.id] if item.id in put else _merged(merged[item.id], put) for item in prepared]
@@ -300,11 +304,6 @@ async def _raise(
     }
     cursor = await connection.execute(QUERIES["raise_importance"], parameters)
     return {row["id"] async for row in cursor}
-
-
-def _with_importance(item: PreparedNote, raised: Mapping[UUID, float]) -> PreparedNote:
-    importance = raised.get(item.id)
-    return item if importance is None else replace(item, note=replace(item.note, importance=importance))
 
 
 async def read_merge_page(

@@ -41,7 +41,6 @@ from lamina.stores.postgres.queries import load_queries
 from lamina.stores.postgres.store import PostgresStore
 from lamina.stores.postgres.tier_rows import (
     EmbeddingStatements,
-    FoundRow,
     FoundStatement,
     LinkStatements,
     ProjectionStatements,
@@ -444,15 +443,12 @@ def _visible(found: Sequence[_FoundNote], temperature: Temperature) -> Visible:
 def _by_cover_density(query: Query, found: Sequence[_FoundNote]) -> Ranking:
     notes = {item.note.id: item.note for item in found}
     # In the order of the statement, whose first row has its text.
-    raw = {item.note.id: item.ts_rank_cd or 0.0 for item in sorted(found, key=_falling)}
+    falling = sorted(found, key=lambda item: (-(item.ts_rank_cd or 0.0), item.note.id))
+    raw = {item.note.id: item.ts_rank_cd or 0.0 for item in falling}
     texts = {item.note.id: item.first_text for item in found if item.first_text is not None}
     scores = keyword_scores(raw, texts, query.words)
     ordered = sorted(notes, key=lambda id_: (-scores[id_], id_))[: query.limit]
     return tuple(Hit(notes[id_], scores[id_], {"ts_rank_cd": raw[id_]}) for id_ in ordered)
-
-
-def _falling(item: _FoundNote) -> tuple[float, UUID]:
-    return -(item.ts_rank_cd or 0.0), item.note.id
 
 
 def _cold_record(row: DictRow) -> PlacedRecord:
@@ -460,12 +456,8 @@ def _cold_record(row: DictRow) -> PlacedRecord:
     return PlacedRecord(row["tenant"], row["workspace"], row["namespace"], record)
 
 
-def _found_text(row: FoundRow, found: Candidate) -> str:
-    return row.content[found.start : found.end]
-
-
 TIER_ROWS = TierRows(
-    found=FoundStatement(QUERIES["read_found_notes"], COLUMNS, _found_text),
+    found=FoundStatement(QUERIES["read_found_notes"], COLUMNS, lambda row, found: row.content[found.start : found.end]),
     present=QUERIES["find_present_notes"],
     projected={
         "notes": ProjectionStatements(

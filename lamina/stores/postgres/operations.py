@@ -15,6 +15,7 @@ from lamina.core.scope import Scope
 from lamina.errors import NotFound
 from lamina.stores.postgres.connection import Connection, Pool, connect, scope_parameters
 from lamina.stores.postgres.queries import load_queries
+from lamina.stores.postgres.store import PostgresStore
 
 QUERIES = load_queries("operations.sql")
 STEP = timedelta(minutes=2)
@@ -76,17 +77,11 @@ async def end_operations(pool: Pool, tenant: str, *, cutoff: datetime) -> int:
         return (await connection.execute(QUERIES["end_operations"], {"tenant": tenant, "cutoff": cutoff})).rowcount
 
 
-class OperationTable:
+class OperationTable(PostgresStore):
     """Reads operations.
 
     Every method raises ``Unavailable`` if Postgres does not answer.
-
-    Args:
-        pool: Connections to Postgres.
     """
-
-    def __init__(self, pool: Pool) -> None:
-        self._pool = pool
 
     async def get(self, tenant: str, id_: UUID) -> Operation:
         """Return an operation of a tenant.
@@ -94,35 +89,28 @@ class OperationTable:
         Raises:
             NotFound: If there is none.
         """
-        found = await self._read(QUERIES["get_operation"], {"id": id_, "tenant": tenant})
-        if not found:
+        row = await self._row(QUERIES["get_operation"], id=id_, tenant=tenant)
+        if row is None:
             raise NotFound("operation", str(id_))
-        return found[0]
+        return _operation(row)
 
     async def page(self, scope: Scope, page: Page) -> list[Operation]:
         """Return the latest operations of a scope, the last one first."""
-        return await self._read(QUERIES["list_operations"], {**scope_parameters(scope), **page.parameters("id")})
+        parameters = scope_parameters(scope) | page.parameters("id")
+        return [_operation(row) for row in await self._rows(QUERIES["list_operations"], **parameters)]
 
     async def open(self) -> list[Operation]:
         """Return operations of all tenants that wait for a step, the oldest first."""
-        return await self._read(QUERIES["find_open_operations"], {})
+        return [_operation(row) for row in await self._rows(QUERIES["find_open_operations"])]
 
     async def claim(self, operation: Operation) -> bool:
         """Claim an operation for a step; report whether it stands where it was read and is nobody else's."""
-        row = {"id": operation.id, "cursor": operation.cursor, "step": STEP}
-        async with connect(self._pool) as connection:
-            return (await connection.execute(QUERIES["claim_operation"], row)).rowcount > 0
+        return await self._run(QUERIES["claim_operation"], id=operation.id, cursor=operation.cursor, step=STEP) > 0
 
     async def record_wait(self, id_: UUID, reason: str, *, is_last: bool = False) -> None:
         """Record why a step failed; one failure too many, or one that no other try mends, ends the operation."""
-        row = {"id": id_, "waits_for": reason, "most": 1 if is_last else MOST_FAILURES}
-        async with connect(self._pool) as connection:
-            await connection.execute(QUERIES["record_operation_wait"], row)
-
-    async def _read(self, query: bytes, parameters: Mapping[str, Any]) -> list[Operation]:
-        async with connect(self._pool) as connection:
-            cursor = await connection.execute(query, parameters)
-            return [_operation(row) async for row in cursor]
+        most = 1 if is_last else MOST_FAILURES
+        await self._run(QUERIES["record_operation_wait"], id=id_, waits_for=reason, most=most)
 
 
 def _operation(row: DictRow) -> Operation:

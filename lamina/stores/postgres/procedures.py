@@ -37,7 +37,6 @@ from lamina.stores.postgres.queries import load_queries
 from lamina.stores.postgres.tier_rows import (
     EmbeddingStatements,
     ErasureStatements,
-    FoundRow,
     FoundStatement,
     TierRows,
     VectorTable,
@@ -405,7 +404,12 @@ class Procedures:
         A query without a vector is matched by prefix and words alone.
         """
         key = name_key(query.text)
-        candidates = [_candidate(row) for row in await self._compared(query, key) if row["id"] is not None]
+        names = ("trigger_words", "asked_words", "shared_words", "cosine")
+        candidates = [
+            ProcedureCandidate(_stored(row), **{name: row[name] for name in names})
+            for row in await self._compared(query, key)
+            if row["id"] is not None
+        ]
         return rank_matches(key, candidates, self._policy, limit=query.limit)
 
     async def _compared(self, query: Query, key: str) -> list[DictRow]:
@@ -463,11 +467,6 @@ def match_statement(query: Query, key: str, *, is_large: bool) -> tuple[bytes, d
     }
 
 
-def _candidate(row: DictRow) -> ProcedureCandidate:
-    counts = {name: row[name] for name in ("trigger_words", "asked_words", "shared_words", "cosine")}
-    return ProcedureCandidate(_stored(row), **counts)
-
-
 def _candidate_of(stored: StoredProcedure) -> Candidate:
     return Candidate(
         stored.id,
@@ -504,12 +503,10 @@ def _stored(row: DictRow) -> StoredProcedure:
     return StoredProcedure(procedure=procedure, agent=row["agent_id"], state=state, **fields)
 
 
-def _found_text(row: FoundRow, _: Candidate) -> str:
-    return Procedure(row.trigger or "", row.content).text()
-
-
 TIER_ROWS = TierRows(
-    found=FoundStatement(QUERIES["read_found_procedures"], COLUMNS, _found_text),
+    found=FoundStatement(
+        QUERIES["read_found_procedures"], COLUMNS, lambda row, _: Procedure(row.trigger or "", row.content).text()
+    ),
     present=QUERIES["find_present_procedures"],
     embedded={
         "procedures": EmbeddingStatements(

@@ -39,12 +39,8 @@ class RenamedPart:
     locks: Sequence[bytes] = ()
 
 
-def _rows_of(table: str) -> bytes:
-    return QUERIES["rename_rows"].replace(b"/*table*/", table.encode())
-
-
-def _page_of(table: str) -> bytes:
-    return QUERIES["lock_rows_to_rename"].replace(b"/*table*/", table.encode())
+def _of_table(query: str, table: str) -> bytes:
+    return QUERIES[query].replace(b"/*table*/", table.encode())
 
 
 def _with_graph(
@@ -60,24 +56,27 @@ PARTS: Sequence[RenamedPart] = (
         "messages",
         QUERIES["rename_messages"],
         _with_graph(lambda ids: outbox_entries("messages", ids)),
-        [_page_of("messages")],
+        [_of_table("lock_rows_to_rename", "messages")],
     ),
     RenamedPart(
         "documents",
         QUERIES["rename_documents"],
         _with_graph(lambda ids: outbox_entries("documents", ids)),
-        [_page_of("documents"), QUERIES["lock_passages_to_rename"]],
+        [_of_table("lock_rows_to_rename", "documents"), QUERIES["lock_passages_to_rename"]],
     ),
     RenamedPart("procedures", QUERIES["rename_procedures"], locks=[QUERIES["lock_procedures_to_rename"]]),
     RenamedPart(
-        "entities", QUERIES["rename_entities"], lambda ids: outbox_entries("graph", ids), [_page_of("entities")]
+        "entities",
+        QUERIES["rename_entities"],
+        lambda ids: outbox_entries("graph", ids),
+        [_of_table("lock_rows_to_rename", "entities")],
     ),
-    RenamedPart("sessions", _rows_of("sessions")),
-    RenamedPart("profiles", _rows_of("profiles")),
-    RenamedPart(None, _rows_of("profile_versions")),
-    RenamedPart(None, _rows_of("agent_turns")),
-    RenamedPart("in_trash", _rows_of("trash")),
-    RenamedPart(None, _rows_of("feedback")),
+    RenamedPart("sessions", _of_table("rename_rows", "sessions")),
+    RenamedPart("profiles", _of_table("rename_rows", "profiles")),
+    RenamedPart(None, _of_table("rename_rows", "profile_versions")),
+    RenamedPart(None, _of_table("rename_rows", "agent_turns")),
+    RenamedPart("in_trash", _of_table("rename_rows", "trash")),
+    RenamedPart(None, _of_table("rename_rows", "feedback")),
 )
 
 
@@ -248,11 +247,13 @@ async def rename_session(connection: Connection, ids: Ids) -> tuple[Sequence[UUI
     await connection.execute(QUERIES["rename_session_of_archived_notes"], ids)
     await connection.execute(QUERIES["rename_session_of_turns"], ids)
     for row in await (await connection.execute(QUERIES["find_session_in_trash"], ids)).fetchall():
-        rows = {table: [_in_session(one, ids) for one in found] for table, found in row["rows"].items()}
+        rows = {
+            table: [
+                one | {"session_id": ids["to_session"]} if one.get("session_id") == ids["session_id"] else one
+                for one in found
+            ]
+            for table, found in row["rows"].items()
+        }
         await connection.execute(QUERIES["put_rows_in_trash"], {**ids, "id": row["id"], "rows": Json(rows)})
     live = sum(row["is_counted"] for row in notes)
     return [row["id"] for row in messages], [row["id"] for row in notes], live
-
-
-def _in_session(row: Mapping[str, Any], ids: Ids) -> Mapping[str, Any]:
-    return {**row, "session_id": ids["to_session"]} if row.get("session_id") == ids["session_id"] else row

@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from lamina.core.scope import Scope
 from lamina.stores.postgres.connection import Pool, connect, scope_parameters
 from lamina.stores.postgres.queries import load_queries
+from lamina.stores.postgres.store import PostgresStore
 
 QUERIES = load_queries("response_chains.sql")
 KEPT = timedelta(days=30)
@@ -14,15 +15,8 @@ MOST_CHAINS = 100_000
 """Of a tenant; the oldest ones go."""
 
 
-class ResponseChains:
-    """Finds and keeps the session of a response or a conversation; of their ids, only a hash is stored.
-
-    Args:
-        pool: Connections to Postgres.
-    """
-
-    def __init__(self, pool: Pool) -> None:
-        self._pool = pool
+class ResponseChains(PostgresStore):
+    """Finds and keeps the session of a response or a conversation; of their ids, only a hash is stored."""
 
     async def find(self, scope: Scope, chain: str, now: datetime) -> str | None:
         """Return the session of a response or conversation in a workspace and namespace, if it is kept.
@@ -31,8 +25,7 @@ class ResponseChains:
             Unavailable: If Postgres does not answer.
         """
         parameters = scope_parameters(scope) | {"chain": chain, "cutoff": now - KEPT}
-        async with connect(self._pool) as connection:
-            row = await (await connection.execute(QUERIES["find_chain"], parameters)).fetchone()
+        row = await self._row(QUERIES["find_chain"], **parameters)
         return None if row is None else str(row["session_id"])
 
     async def put(self, scope: Scope, chains: Sequence[str], now: datetime, *, made: str | None = None) -> None:
@@ -49,8 +42,7 @@ class ResponseChains:
         """
         # In one order, so that two requests of a conversation do not wait for each other.
         parameters = scope_parameters(scope) | {"chains": sorted(set(chains)), "made": made, "now": now}
-        async with connect(self._pool) as connection:
-            await connection.execute(QUERIES["put_chains"], parameters)
+        await self._run(QUERIES["put_chains"], **parameters)
 
 
 async def end_chains(pool: Pool, tenant: str, now: datetime, *, most: int = MOST_CHAINS) -> int:

@@ -16,6 +16,7 @@ from lamina.core.trash import Discarded, TrashKind
 from lamina.errors import Conflict, NotFound
 from lamina.stores.postgres.connection import Connection, Pool, connect, scope_parameters
 from lamina.stores.postgres.queries import load_queries
+from lamina.stores.postgres.store import PostgresStore
 
 QUERIES = load_queries("trash.sql")
 
@@ -174,18 +175,13 @@ async def end_trash(pool: Pool, tenant: str, *, cutoff: datetime) -> int:
         return (await connection.execute(QUERIES["end_trash"], {"tenant": tenant, "cutoff": cutoff})).rowcount
 
 
-class Trash:
+class Trash(PostgresStore):
     """Reads the trash."""
-
-    def __init__(self, pool: Pool) -> None:
-        self._pool = pool
 
     async def page(self, scope: Scope, kind: TrashKind | None, page: Page, *, cutoff: datetime) -> list[Discarded]:
         """Return the memories, of a kind or of all, that were deleted in a scope since the cutoff, the last first."""
         parameters = {**scope_parameters(scope), "kind": kind, "cutoff": cutoff, **page.parameters("time", "id")}
-        async with connect(self._pool) as connection:
-            cursor = await connection.execute(QUERIES["list_trash"], parameters)
-            return [_discarded(row) async for row in cursor]
+        return [_discarded(row) for row in await self._rows(QUERIES["list_trash"], **parameters)]
 
     async def get(self, tenant: str, id_: UUID, *, cutoff: datetime) -> Discarded:
         """Return a deleted memory.
@@ -193,9 +189,7 @@ class Trash:
         Raises:
             NotFound: If it does not lie in the tenant's trash.
         """
-        async with connect(self._pool) as connection:
-            parameters = {"tenant": tenant, "id": id_, "cutoff": cutoff}
-            row = await (await connection.execute(QUERIES["find_trash"], parameters)).fetchone()
+        row = await self._row(QUERIES["find_trash"], tenant=tenant, id=id_, cutoff=cutoff)
         if row is None:
             raise NotFound("deleted memory", str(id_))
         return _discarded(row)

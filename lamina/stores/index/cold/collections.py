@@ -66,8 +66,3 @@ def by_collection(
             if record is not None or change.id not in group:
                 group[change.id] = Change(change.id, record)
     return {key: list(group.values()) for key, group in grouped.items()}
-
-
-def has_unknown_memory(changes: Sequence[Change[PlacedRecord]]) -> bool:
-    """Report whether Postgres does not know some of the memories any more."""
-    return any(change.record is None for change in changes)

@@ -16,7 +16,7 @@ from lamina.core.queries import Query
 from lamina.core.scope import Scope
 from lamina.errors import Misconfigured, Unavailable
 from lamina.private_files import make_private, private_opener
-from lamina.stores.index.cold.collections import Collection, Layout, by_collection, collection_of, has_unknown_memory
+from lamina.stores.index.cold.collections import Collection, Layout, by_collection, collection_of
 from lamina.stores.index.cold.open_pool import OpenPool
 from lamina.stores.index.edge.shard import FORMAT, MARKER, QdrantEdgeIndex, before_compaction, read_marker
 from lamina.stores.index.ports import ChunkHit
@@ -68,7 +68,7 @@ class ColdIndex:
 
         A memory that Postgres does not know any more is removed from every collection.
         """
-        everywhere = self.collections() if has_unknown_memory(changes) else []
+        everywhere = self.collections() if any(change.record is None for change in changes) else []
         for collection, part in by_collection(changes, self._collection, everywhere).items():
             if self._holds(collection) or any(change.record for change in part):
                 self._apply_to(collection, part)

@@ -9,7 +9,7 @@ from lamina.core.fingerprints import chunk_fingerprints
 from lamina.core.ports import Change, PlacedRecord
 from lamina.core.queries import Query
 from lamina.settings.stores import QdrantServerSettings
-from lamina.stores.index.cold.collections import Layout, by_collection, collection_of, has_unknown_memory
+from lamina.stores.index.cold.collections import Layout, by_collection, collection_of
 from lamina.stores.index.ports import ChunkHit
 from lamina.stores.index.qdrant.collections import Collections, collection_of_build, connect
 from lamina.stores.index.qdrant.index import QdrantBuild, QdrantIndex
@@ -59,7 +59,8 @@ class QdrantColdIndex(OwnedCollections):
         A memory that Postgres does not know any more is removed from every collection.
         """
         held = await self._held()
-        for alias, part in by_collection(changes, self._alias, held if has_unknown_memory(changes) else ()).items():
+        everywhere = held if any(change.record is None for change in changes) else ()
+        for alias, part in by_collection(changes, self._alias, everywhere).items():
             if alias in held or any(change.record for change in part):
                 await self._index(alias).apply(part)
 

@@ -111,7 +111,8 @@ class QdrantIndex(OwnedCollections):
         if words is None or vector is None:
             return await self.by_words(query), await self.by_vector(query)
         first = next(iter(widening(query.limit)))
-        of_words, of_vector = await self._ask([_limited(words, first), _limited(vector, first)])
+        requests = [request.model_copy(update={"limit": first}) for request in (words, vector)]
+        of_words, of_vector = await self._ask(requests)
         if not are_enough(query, of_words, first):
             of_words = await self._widened(query, words)
         if not are_enough(query, of_vector, first):
@@ -206,7 +207,7 @@ class QdrantIndex(OwnedCollections):
     async def _widened(self, query: Query, request: Request) -> list[Point]:
         """Return chunks of at least ``limit`` memories, if there are so many."""
         for limit in widening(query.limit):
-            (found,) = await self._ask([_limited(request, limit)])
+            (found,) = await self._ask([request.model_copy(update={"limit": limit})])
             if are_enough(query, found, limit):
                 break
         return found
@@ -268,10 +269,6 @@ class QdrantBuild(Generic[State]):
 
     async def flush(self) -> None:
         """Return at once: the server has the changes in its log."""
-
-
-def _limited(request: Request, limit: int) -> Request:
-    return request.model_copy(update={"limit": limit})
 
 
 def _floats(embedding: bytes) -> list[float]:
