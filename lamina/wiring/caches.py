@@ -31,7 +31,7 @@ from lamina.stores.postgres.provider_metrics import ProviderMetrics
 from lamina.stores.postgres.responses import Responses
 from lamina.stores.postgres.stamps import MAX_IN_FLIGHT, Stamps
 from lamina.text.paraphrase import is_same_question
-from lamina.wiring.stores import pooling, postgres_url, utc_now
+from lamina.wiring.stores import database_digest, pooling, postgres_url, utc_now
 
 # A text's embedding never changes; this only drops those that no question needs any more.
 EMBEDDING_TTL_S = 86_400.0
@@ -74,7 +74,7 @@ def longest_answer(caches: CachesSettings) -> timedelta:
 
 def shards_namespace(settings: Settings) -> str:
     """Return the namespace that keeps the shards of one database apart on a cluster."""
-    return f"lamina-caches-{digest(postgres_url(settings)).hex()[:16]}"
+    return f"lamina-caches-{database_digest(settings)}"
 
 
 def shards_edition(settings: Settings, generation: Generation) -> str:

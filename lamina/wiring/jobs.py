@@ -1,9 +1,11 @@
 """Maintenance: the builders of each job."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, assert_never
+
+from pydantic import BaseModel, SecretStr
 
 from lamina import __version__
 from lamina.core.areas import Area
@@ -55,9 +57,9 @@ from lamina.wiring.archives import build_archival
 from lamina.wiring.caches import build_cache_tables, longest_answer
 from lamina.wiring.stores import (
     build_model,
+    database_digest,
     learning_policy,
     model_identity,
-    postgres_url,
     session_url,
     similar_links,
     utc_now,
@@ -142,7 +144,7 @@ def build_summarizer(settings: Settings, embedder: Embedder) -> Summarizer:
 
 def _shared_summarizer(settings: Settings) -> Summarizer:
     """Return the process's summariser: all its partitions share one budget of calls and one pool of connections."""
-    key = settings.language_model.model_dump_json()
+    key = digest_with_secrets(settings.language_model)
     if key not in _SUMMARIZERS:
         _SUMMARIZERS[key] = LanguageModelSummarizer(settings.language_model, utc_now)
     return _SUMMARIZERS[key]
@@ -298,13 +300,13 @@ def build_job_embedder(settings: Settings) -> Embedder:
     return LazyEmbedder(lambda: _load_model(settings), prefixes_of(settings.embedding))
 
 
-_MODELS: dict[str, Model] = {}
-_SUMMARIZERS: dict[str, Summarizer] = {}
+_MODELS: dict[bytes, Model] = {}
+_SUMMARIZERS: dict[bytes, Summarizer] = {}
 
 
 def _load_model(settings: Settings) -> Model:
     """Return the model; a process loads it once for all partitions that it works on."""
-    key = settings.embedding.model_dump_json()
+    key = digest_with_secrets(settings.embedding)
     if key not in _MODELS:
         _MODELS[key] = build_model(settings, device="cpu")
     return _MODELS[key]
@@ -347,12 +349,25 @@ def build_undo(settings: Settings, pool: Pool, name: JobName, tools: Tools) -> U
 
 def jobs_namespace(settings: Settings) -> str:
     """Return the namespace that keeps the scheduler of one database apart on a cluster."""
-    return f"lamina-jobs-{digest(postgres_url(settings)).hex()[:16]}"
+    return f"lamina-jobs-{database_digest(settings)}"
 
 
 def jobs_edition(settings: Settings) -> str:
     """Return a digest that changes with release and settings, so that an older scheduler ends."""
-    return digest(__version__, settings.model_dump(mode="json")).hex()[:12]
+    return digest(__version__, digest_with_secrets(settings)).hex()[:12]
+
+
+def digest_with_secrets(section: BaseModel) -> bytes:
+    """Return a digest of a section that changes with its secrets, too, which a dump of it replaces by stars."""
+
+    def secrets_in(value: Any) -> Iterator[str]:
+        if isinstance(value, SecretStr):
+            yield value.get_secret_value()
+        elif isinstance(value, Mapping | list | tuple):
+            for part in value.values() if isinstance(value, Mapping) else value:
+                yield from secrets_in(part)
+
+    return digest(section.model_dump(mode="json"), list(secrets_in(section.model_dump())))
 
 
 def undo_window(settings: Settings) -> timedelta:

@@ -6,12 +6,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import assert_never
 
+from psycopg.conninfo import conninfo_to_dict
+
 from lamina.core.ports import ModelIdentity, ReportingModel
 from lamina.errors import Misconfigured
 from lamina.extras import needing
 from lamina.models.hashing import HashingModel
 from lamina.models.prefixes import endpoint_identity
 from lamina.models.runtimes import is_torch_installed, runtime
+from lamina.policies.caching.cache_keys import digest
 from lamina.policies.ranking.procedure_matching import MatchPolicy
 from lamina.policies.retention.learning import LearningPolicy
 from lamina.settings.loading import Settings
@@ -24,6 +27,7 @@ from lamina.stores.postgres.links import SimilarLinks
 from lamina.stores.postgres.procedures import Procedures
 
 logger = logging.getLogger(__name__)
+POSTGRES_PORT = 5432
 
 
 def similar_links(settings: Settings) -> SimilarLinks:
@@ -52,6 +56,17 @@ def postgres_url(settings: Settings) -> str:
             )
         case _ as other:
             assert_never(other)
+
+
+def database_digest(settings: Settings) -> str:
+    """Return a digest of the database: the same for another password or other options of the connection.
+
+    By it a deployment finds the actors that an earlier one made, to end those of other settings.
+    """
+    named = conninfo_to_dict(postgres_url(settings))
+    place = [named.get(part) for part in ("service", "host", "hostaddr")]
+    database = named.get("dbname") or named.get("user")
+    return digest(*place, str(named.get("port") or POSTGRES_PORT), database).hex()[:16]
 
 
 def session_url(settings: Settings) -> str:
