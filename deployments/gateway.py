@@ -33,10 +33,11 @@ from lamina.core.principals import Principal, Verb
 from lamina.core.quotas import Resource, spend
 from lamina.core.tiers import TIERS
 from lamina.errors import InvalidInput, LaminaError, Overloaded, Unavailable, describe_error
+from lamina.policies.caching.cache_keys import digest
 from lamina.settings.doors import GatewaySettings
 from lamina.settings.loading import Settings, served_tiers
 from lamina.stores.postgres.response_chains import ResponseChains
-from lamina.text.hygiene import MAX_QUERY_CHARS
+from lamina.text.hygiene import MAX_QUERY_CHARS, clean_id, clean_name, is_blank, json_bytes
 from lamina.text.parts import ends_of
 
 if TYPE_CHECKING:
@@ -66,6 +67,7 @@ _OF_CONNECTION = frozenset(
 )
 _NOT_SENT = _OF_CONNECTION | {"authorization", "host", "content-length", "accept-encoding", "expect", "cookie"}
 _NOT_RETURNED = _OF_CONNECTION | {"set-cookie"}
+_MOST_BYTES_A_CHAR = len("\\u0000")
 _logger = logging.getLogger(__name__)
 
 
@@ -139,6 +141,7 @@ class _Gateway:
         self._held_bytes = 0
         self._cache = GatewayCache(behind, settings.gateway)
         self._keep_bytes = settings.caches.semantic.max_response_bytes
+        self._arguments_bytes = settings.write.max_metadata_bytes
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         response = await self._answer(Request(scope, receive))
@@ -221,7 +224,7 @@ class _Gateway:
 
     async def _keep(self, asked: _Asked, answer: ModelAnswer, passing: "_Passing") -> None:
         kept = passing.kept()
-        if kept is not None and (asked.lookup.keeps_calls or answer.text.strip()):
+        if kept is not None and (asked.lookup.keeps_calls or not is_blank(answer.text)):
             await self._cache.keep(asked.lookup, kept, asked.principal, asked.ids)
 
     @contextmanager
@@ -250,7 +253,9 @@ class _Gateway:
             raise InvalidInput(unknown[0], f"is no header of the gateway; expected one of {', '.join(sorted(HEADERS))}")
         principal: Principal = request.scope["state"]["principal"]
         named = {**read.ids, **ids_of(request.headers, (*SCOPE_FIELDS, "session"))}
-        session = named.pop("session", None) or (None if read.chain else f"chat-{read.opening}")
+        session = clean_id(named.pop("session"), "session") if named.get("session") else None
+        if session is None and not read.chain:
+            session = f"chat-{read.opening}"
         is_recorded = (
             read.stores
             and request.headers.get("lamina-record", "").lower() != "off"
@@ -267,14 +272,17 @@ class _Gateway:
     async def _with_memories(self, asked: _Asked, body: list[bytes]) -> _Recall:
         """Put memories into a body, in its place in the list, if there are any and they come in time."""
         read = asked.request
-        if not read.question.strip() or read.is_remembered or Verb.READ not in asked.principal.allowed_verbs():
+        if is_blank(read.question) or read.is_remembered or Verb.READ not in asked.principal.allowed_verbs():
             return _Recall("off", cache=asked.lookup.state)
-        key = asked.principal, tuple(sorted(asked.ids.items())), asked.session, read.history, read.question
+        # A digest, since the question may have a million characters.
+        key = asked.principal, tuple(sorted(asked.ids.items())), asked.session, read.history, digest(read.question)
         found = self._blocks.get(key) if read.is_continued else None
         if found is None:
             try:
                 found = await self._recalled(asked)
-            except (Unavailable, TimeoutError) as error:
+            except (Unavailable, TimeoutError, InvalidInput) as error:
+                if isinstance(error, InvalidInput) and error.field != "query":
+                    raise
                 _logger.warning("a request went on without memories: %s", error or "none were found in time")
                 return _Recall("unavailable", cache=asked.lookup.state)
             self._blocks[key] = found
@@ -322,7 +330,7 @@ class _Gateway:
             return asked.session or f"chat-{asked.request.opening}"
         is_patient = is_answered and asked.request.follows_response
         find = self._chains.find_recorded if is_patient else self._chains.find
-        return await find(asked.principal, asked.ids, chain) or f"chat-{chain}"
+        return await find(asked.principal, asked.ids, chain) or _session_of_chain(chain)
 
     async def _ask(self, request: Request, body: list[bytes]) -> "httpx.Response":
         """Send a request on; its body is taken out of the list, so that nobody holds it while the model answers."""
@@ -365,7 +373,7 @@ class _Gateway:
         await self._keep(asked, answer, passing)
         usage = {
             "provider": self._settings.provider,
-            "model": answer.model or asked.request.model,
+            "model": _id_or_none(answer.model or asked.request.model),
             "input_tokens": answer.input_tokens,
             "cached_tokens": min(answer.cached_tokens, answer.input_tokens),
             "output_tokens": answer.output_tokens,
@@ -380,8 +388,8 @@ class _Gateway:
         """Record a turn; one that asked no model has no usage, and a response that another turn made."""
         read = asked.request
         model_use: dict[str, Any] = {} if usage is None else {"usage": usage}
-        messages = [_message("user", said) for said in read.said if said.text.strip()]
-        if answer.text.strip():
+        messages = [_message("user", said) for said in read.said if not is_blank(said.text)]
+        if not is_blank(answer.text):
             messages.append(_message("assistant", Said(answer.text, None, f"answer-{read.digest}")))
         made, continued = (
             storable(chain) if chain and read.shape is Shape.RESPONSES else None for chain in (answer.id, read.chain)
@@ -398,7 +406,7 @@ class _Gateway:
                 await api.record(
                     messages,
                     session=session,
-                    tool_calls=[_tool_call(result) for result in read.results],
+                    tool_calls=[_tool_call(result, self._arguments_bytes) for result in read.results],
                     **model_use,
                 )
         except LaminaError as error:
@@ -495,17 +503,35 @@ def _read_body(shape: Shape, body: bytes) -> ModelRequest | None:
         return None
 
 
+def _id_or_none(text: str | None) -> str | None:
+    """Return a text of others if it can be an id: one name that is too long would lose the turn that has it."""
+    try:
+        return None if text is None else clean_name(text, "id")
+    except InvalidInput:
+        return None
+
+
+def _session_of_chain(chain: str) -> str:
+    """Return the session of a chain that belongs to none; ids of responses may be longer than those of sessions."""
+    return _id_or_none(f"chat-{chain}") or f"chat-{digest(chain).hex()}"
+
+
 def _message(role: str, said: Said) -> dict[str, Any]:
     metadata = {"parts": list(said.parts)} if said.parts else {}
-    message = {"role": role, "content": said.text, "name": said.name, "ref": said.ref, "metadata": metadata}
+    name = _id_or_none(said.name)
+    message = {"role": role, "content": said.text, "name": name, "ref": said.ref, "metadata": metadata}
     return {name: value for name, value in message.items() if value}
 
 
-def _tool_call(result: ToolResult) -> dict[str, Any]:
+def _tool_call(result: ToolResult, most_bytes: int) -> dict[str, Any]:
+    """Return a call with both ends of its arguments, where they are longer than those of a turn may be."""
+    arguments = result.arguments
+    if json_bytes({"arguments": arguments}) > most_bytes:
+        arguments = ends_of(arguments, most_bytes // _MOST_BYTES_A_CHAR - len('{"arguments":""}'))
     return {
-        "id": result.id,
-        "name": result.name,
-        "arguments": result.arguments or {},
+        "id": _id_or_none(result.id) or f"call-{digest(result.id).hex()}",
+        "name": _id_or_none(result.name) or "tool",
+        "arguments": arguments or {},
         "result": result.result,
     }
 

@@ -96,7 +96,9 @@ class GatewayCache:
         try:
             async with asyncio.timeout_at(until), inner_client(self.behind, principal, ids) as api:
                 found = await api.look_up_response(**question)
-        except (Unavailable, TimeoutError) as error:
+        except (Unavailable, TimeoutError, InvalidInput) as error:
+            if isinstance(error, InvalidInput) and error.field != "query":
+                raise
             _logger.warning("a request went on without the cache of responses: %s", error or "it took too long")
             return CacheLookup("unavailable")
         question["epoch"] = found["epoch"]

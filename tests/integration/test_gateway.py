@@ -229,6 +229,23 @@ async def test_a_chain_stays_one_session_whichever_router_it_comes_to(gateway: G
     assert await sessions_of_turns(gateway.app) == three + two + two_more
 
 
+@pytest.mark.parametrize("begun", ["resp-" + "x" * 300, "resp-\t1"])
+async def test_a_chain_whose_id_cannot_be_a_session_is_one_session_all_the_same(
+    gateway: Gateway, monkeypatch: pytest.MonkeyPatch, begun: str
+) -> None:
+    monkeypatch.setattr(gateway_chains, "WAIT_S", 0.0)
+    names = iter(("2", "3"))
+    gateway.upstream.script.append(lambda: response(f"{begun}{next(names)}", "Seven."))
+
+    # Begun elsewhere.
+    await respond(gateway.app, input=BERTHS, previous_response_id=begun)
+    await respond(gateway.app, input="And the Heron?", previous_response_id=f"{begun}2")
+
+    first, second = await sessions_of_turns(gateway.app)
+    assert first == second
+    assert first.startswith("chat-")
+
+
 async def test_a_turn_that_is_recorded_while_the_next_is_asked_is_continued_all_the_same(gateway: Gateway) -> None:
     chains = gateway.app.services.reads.chains
     scope = Scope(gateway.app.tenant, "harbour", user="ann", session="monday")
@@ -587,6 +604,16 @@ async def test_a_question_that_is_asked_again_finds_what_was_learnt_and_not_what
     assert [[content in block for content in contents] for (block,) in blocks] == [[True, False], [False, True]]
 
 
+async def test_a_router_keeps_blocks_without_their_long_questions(gateway: Gateway) -> None:
+    gateway.upstream.says("Seven.")
+
+    await gateway.client().chat.completions.create(model="small", messages=[user("x y" * 100_000)])
+
+    kept = str(dict(gateway.app.api.state.gateway.endpoint._blocks))
+    assert "chat-" in kept
+    assert len(kept) < 10_000
+
+
 async def test_a_block_is_for_a_key_of_the_same_bounds_alone(gateway: Gateway) -> None:
     lamina = gateway.app.client()
     admin = gateway.app.client(gateway.app.new_key(gateway.app.tenant, KeyRole.ADMIN))
@@ -620,6 +647,7 @@ async def test_a_block_is_for_a_key_of_the_same_bounds_alone(gateway: Gateway) -
         ({"Lamina-Workspace": "harbour"}, 403, "quay"),
         ({"Lamina-Worksapce": "quay"}, 422, "lamina-worksapce"),
         ({"Lamina-User": "x" * 300}, 422, "user"),
+        ({"Lamina-Session": "x" * 300}, 422, "session"),
     ],
 )
 async def test_a_scope_that_the_key_does_not_reach_or_that_is_none_is_told_and_nothing_goes_on(
@@ -644,14 +672,60 @@ async def test_a_wrong_key_is_told_as_clients_of_openai_read_it(gateway: Gateway
 
 async def test_blanks_are_no_question_and_are_not_recorded(gateway: Gateway) -> None:
     gateway.upstream.says("Seven.")
-    client = gateway.client(session="s")
+    client = gateway.client(session="s", cache="on")
 
-    for text in (" " * 100_000, "\0", BERTHS):
+    for text in (" " * 100_000, "\0", "\u200b", "\u00ad ", BERTHS):
         answered = await client.chat.completions.with_raw_response.create(model="small", messages=[user(text)])
         assert answered.headers["Lamina-Memory"] == ("empty" if text is BERTHS else "off")
 
-    stored = await gateway.sessions(4)
+    stored = await gateway.sessions(6)
     assert [item["content"] for item in stored if item["role"] == "user"] == [BERTHS]
+
+
+async def test_an_answer_that_shows_nothing_leaves_the_question_in_the_record(gateway: Gateway) -> None:
+    gateway.upstream.says("\u200b")
+    client = gateway.client(session="s")
+
+    await client.chat.completions.create(model="small", messages=[user(BERTHS)])
+
+    assert [item["content"] for item in await gateway.sessions(1)] == [BERTHS]
+
+
+async def test_a_question_that_is_longer_once_it_is_composed_goes_on_without_memory(gateway: Gateway) -> None:
+    gateway.upstream.says("Seven.")
+    client = gateway.client(session="s", cache="on")
+
+    # One character, which the composed form writes with two.
+    for text in ("\u0958" * 99_990, "\u0958" * 200_000):
+        answered = await client.chat.completions.with_raw_response.create(model="small", messages=[user(text)])
+        assert answered.headers["Lamina-Memory"] == "unavailable"
+
+    assert len(gateway.upstream.asked) == 2
+
+
+async def test_names_and_arguments_that_memory_cannot_hold_lose_no_turn(gateway: Gateway) -> None:
+    written = "\x01" * 200_000 + " end"
+    call = {
+        "id": "call-1__thought__" + "x" * 900,
+        "type": "function",
+        "function": {"name": "t" * 200, "arguments": written},
+    }
+    gateway.upstream.says("Noon.")
+    client = gateway.client(session="s")
+    asked = [
+        {**user(BERTHS), "name": "n" * 200},
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": call["id"], "content": "12:00 3.1 m"},
+    ]
+
+    for _ in range(2):  # Sent again, they are the same call.
+        await client.chat.completions.create(model="m" * 200, messages=asked)  # type: ignore[arg-type]
+    await client.chat.completions.create(model="small", messages=[{**user("Thanks."), "name": "n" * 200}])  # type: ignore[list-item, misc]
+
+    written, *others = await gateway.sessions(4)
+    assert written["content"].startswith("tool(\x01\x01")
+    assert written["content"].endswith("\x01\x01 end)\n12:00 3.1 m")
+    assert [item["content"] for item in others] == ["Noon.", "Thanks.", "Noon."]
 
 
 async def test_a_half_of_a_character_stops_neither_the_call_nor_its_record(gateway: Gateway) -> None:

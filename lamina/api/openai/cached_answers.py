@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import Any, Self
 
 from lamina.api.openai.requests import ModelRequest, Shape, is_text_part
-from lamina.text.hygiene import MAX_QUERY_CHARS
+from lamina.text.hygiene import MAX_QUERY_CHARS, is_blank
 
 Json = Mapping[str, Any]
 MEDIA_TYPES = ("application/json", "text/event-stream")
@@ -67,7 +67,7 @@ def circumstances(request: ModelRequest, body: Json, context: Sequence[str], use
         ``None`` where no kept answer may serve.
     """
     has_tools = request.is_continued or bool(request.results) or any(body.get(name) for name in _TOOLS)
-    is_comparable = request.question.strip() and len(request.question) < MAX_QUERY_CHARS - 1
+    is_comparable = not is_blank(request.question) and len(request.question) < MAX_QUERY_CHARS - 1
     if request.chain or body.get("background") or not is_comparable or not request.stores:
         return None
     if use is CacheUse.OFF or (has_tools and use is not CacheUse.TOOLS):
