@@ -41,6 +41,8 @@ _ENCODED_LINE = re.compile(r"[A-Za-z0-9+/=_-]{40,}+")
 _HEX_LINE = re.compile(r"[0-9a-fA-F]{56,}+")
 _DIGITS = frozenset("0123456789")
 _LEAST_GROUPS = 6
+# As many groups of two digits, and a blank between each; a million empty lines took two seconds without it.
+_LEAST_DUMP_LINE_CHARS = 3 * _LEAST_GROUPS - 1
 
 
 def language_spans(text: str) -> list[Span]:
@@ -136,7 +138,7 @@ def _dumps(text: str) -> Iterator[Span]:
     """Yield runs of lines that are hexadecimal dumps or wrapped base 64."""
     begin, end, place = 0, 0, 0
     for line in text.split("\n"):
-        if _is_dump(line):
+        if len(line) >= _LEAST_DUMP_LINE_CHARS and _is_dump(line):
             begin = begin if end else place
             end = place + len(line)
         elif line.strip() or not end:

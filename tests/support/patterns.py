@@ -38,6 +38,9 @@ SHORT_S, LONG_S = 0.08, 1.2
 LINEAR = 4.0
 """At most so many times the short trial's time by character is linear at length, however slow the machine: quadratic
 work is 50 times as slow there, and 1.27 s were once measured of a pattern that takes 0.4 elsewhere."""
+GROWS = 0.0 if IS_LONG else 1.5
+"""A pattern whose time by character grows less than so many times from a short trial to one of middle length is not
+tried at length: quadratic work takes five times as long by character there."""
 TRIALS = 3
 _UNITS = (
     *" \n\t.,;:-_'\"’“”«»`()[]{}<>@#/\\*|=+&%$€?!0aAзЯ猫กé😀\u0301\u200b",
@@ -227,8 +230,13 @@ def slow_trials(named: Named) -> list[Slow]:
         taken.append((seconds, place))
     short_s, worst = max(taken)
     _, text = next(islice(texts_for(pattern.pattern, MIDDLE), worst, None))
-    if _least_cpu_seconds(pattern, text, LONG_S) * (LONG / MIDDLE) ** 2 < LONG_S:
+    middle_s = _least_cpu_seconds(pattern, text, LONG_S)
+    if middle_s * (LONG / MIDDLE) ** 2 < LONG_S:
         return []  # Work that grows with the square of the text would be done in time as well.
+    _, short = next(islice(texts_for(pattern.pattern, SHORT), worst, None))
+    least_short_s = min(short_s, *(_cpu_seconds(pattern, short, SHORT_S) for _ in range(TRIALS)))
+    if middle_s < GROWS * least_short_s * MIDDLE / SHORT:
+        return []
     description, text = next(islice(texts_for(pattern.pattern, LONG), worst, None))
     limit_s = max(LONG_S, LINEAR * short_s * LONG / SHORT)
     seconds = _least_cpu_seconds(pattern, text, limit_s)
