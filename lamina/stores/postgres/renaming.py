@@ -39,8 +39,8 @@ class RenamedPart:
     locks: Sequence[bytes] = ()
 
 
-def _of_table(query: str, table: str) -> bytes:
-    return QUERIES[query].replace(b"/*table*/", table.encode())
+def _of_table(statement: bytes, table: str) -> bytes:
+    return statement.replace(b"/*table*/", table.encode())
 
 
 def _with_graph(
@@ -56,27 +56,27 @@ PARTS: Sequence[RenamedPart] = (
         "messages",
         QUERIES["rename_messages"],
         _with_graph(lambda ids: outbox_entries("messages", ids)),
-        [_of_table("lock_rows_to_rename", "messages")],
+        [_of_table(QUERIES["lock_rows_to_rename"], "messages")],
     ),
     RenamedPart(
         "documents",
         QUERIES["rename_documents"],
         _with_graph(lambda ids: outbox_entries("documents", ids)),
-        [_of_table("lock_rows_to_rename", "documents"), QUERIES["lock_passages_to_rename"]],
+        [_of_table(QUERIES["lock_rows_to_rename"], "documents"), QUERIES["lock_passages_to_rename"]],
     ),
     RenamedPart("procedures", QUERIES["rename_procedures"], locks=[QUERIES["lock_procedures_to_rename"]]),
     RenamedPart(
         "entities",
         QUERIES["rename_entities"],
         lambda ids: outbox_entries("graph", ids),
-        [_of_table("lock_rows_to_rename", "entities")],
+        [_of_table(QUERIES["lock_rows_to_rename"], "entities")],
     ),
-    RenamedPart("sessions", _of_table("rename_rows", "sessions")),
-    RenamedPart("profiles", _of_table("rename_rows", "profiles")),
-    RenamedPart(None, _of_table("rename_rows", "profile_versions")),
-    RenamedPart(None, _of_table("rename_rows", "agent_turns")),
-    RenamedPart("in_trash", _of_table("rename_rows", "trash")),
-    RenamedPart(None, _of_table("rename_rows", "feedback")),
+    RenamedPart("sessions", _of_table(QUERIES["rename_rows"], "sessions")),
+    RenamedPart("profiles", _of_table(QUERIES["rename_rows"], "profiles")),
+    RenamedPart(None, _of_table(QUERIES["rename_rows"], "profile_versions")),
+    RenamedPart(None, _of_table(QUERIES["rename_rows"], "agent_turns")),
+    RenamedPart("in_trash", _of_table(QUERIES["rename_rows"], "trash")),
+    RenamedPart(None, _of_table(QUERIES["rename_rows"], "feedback")),
 )
 
 
