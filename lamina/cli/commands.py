@@ -16,6 +16,7 @@ from rich.table import Table
 from lamina import __version__, sample
 from lamina.cli import caches, config, connect, folders, jobs, keys, mcp, memories, projections, quotas, receipts
 from lamina.cli.common import (
+    LONG_TIMEOUT_S,
     ConfigOption,
     DataDirOption,
     KeyOption,
@@ -190,7 +191,7 @@ def upload(
     found = files_of(files)
     refused = 0
     with (
-        client_of(config, data_dir, url, key, workspace=workspace, user=user) as client,
+        client_of(config, data_dir, url, key, timeout_s=LONG_TIMEOUT_S, workspace=workspace, user=user) as client,
         progress("documents", len(found)) as advance,
     ):
         for batch in upload_batches(found):

@@ -14,6 +14,7 @@ from rich.markup import escape
 import lamina
 from lamina.cli.console import console, errors
 from lamina.client import Client
+from lamina.client.client import DEFAULT_TIMEOUT_S
 from lamina.embedded import running_url
 from lamina.errors import LaminaError, Misconfigured
 from lamina.local import find_service
@@ -25,6 +26,9 @@ from lamina.settings.stores import EmbeddedPostgresSettings, PostgresServerSetti
 _PACKAGE = Path(lamina.__file__).parent
 # One retry of a refused connection, without a pause: at a terminal, a quick error is better than seven seconds.
 AT_ONCE = 1
+# For an answer that may take as long as the embedding model works on documents (`documents.embed_budget_s` and
+# `write.embed_deadline_s`, 1 260 s together), or a comparison of all that is stored.
+LONG_TIMEOUT_S = 1300.0
 
 ConfigOption = Annotated[Path | None, typer.Option("--config", help="YAML file of settings.", envvar="LAMINA_CONFIG")]
 DataDirOption = Annotated[Path | None, typer.Option("--data-dir", help="Directory of the embedded stores.")]
@@ -72,7 +76,13 @@ def settings_of(config: Path | None, data_dir: Path | None, **overrides: Any) ->
 
 
 def client_of(
-    config: Path | None, data_dir: Path | None, url: str | None, key: str | None, **scope: str | None
+    config: Path | None,
+    data_dir: Path | None,
+    url: str | None,
+    key: str | None,
+    *,
+    timeout_s: float = DEFAULT_TIMEOUT_S,
+    **scope: str | None,
 ) -> Client:
     """Return a client of the service that the options name, or of the one that runs on the data directory.
 
@@ -80,7 +90,8 @@ def client_of(
         Misconfigured: If none runs on the data directory that was named.
     """
     ids = {name: id_ for name, id_ in scope.items() if id_ is not None}
-    return Client(*address_of(config, data_dir, url, key), scope=ids, connect_retries=AT_ONCE)
+    address = address_of(config, data_dir, url, key)
+    return Client(*address, scope=ids, timeout_s=timeout_s, connect_retries=AT_ONCE)
 
 
 def address_of(

@@ -12,6 +12,7 @@ import typer
 from rich.markup import escape
 
 from lamina.cli.common import (
+    LONG_TIMEOUT_S,
     ConfigOption,
     DataDirOption,
     KeyOption,
@@ -38,8 +39,6 @@ from lamina.errors import Unavailable
 # Others may change the workspace's files meanwhile: so often it is asked what it has.
 LIST_AGAIN_S = 60.0
 LONGEST_PAUSE_S = 30.0
-# A file of the largest size is embedded in two minutes where the model reads 2 000 tokens a second.
-TIMEOUT_S = 600.0
 
 
 def watch_folder(
@@ -73,7 +72,7 @@ def watch_folder(
     rules = FolderRules((*IGNORED, *(ignore or ())), tuple(always or ()), max_bytes)
     ids = {"workspace": workspace, "namespace": namespace, "user": user}
     scope = {name: id_ for name, id_ in ids.items() if id_ is not None}
-    with Client(*address_of(config, data_dir, url, key), scope=scope, timeout_s=TIMEOUT_S) as client:
+    with Client(*address_of(config, data_dir, url, key), scope=scope, timeout_s=LONG_TIMEOUT_S) as client:
         known_as = name or default_name(folder, socket.gethostname())
         mirror = FolderMirror(client, folder, known_as, clean_prefix(prefix), rules, allows_empty=allow_empty)
         if once:

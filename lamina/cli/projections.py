@@ -9,6 +9,7 @@ from rich.markup import escape
 from rich.table import Column, Table
 
 from lamina.cli.common import (
+    LONG_TIMEOUT_S,
     ConfigOption,
     DataDirOption,
     KeyOption,
@@ -162,7 +163,7 @@ def audit(
 
     Exit 1 if one differs, 2 if one could not be compared.
     """
-    with client_of(config, data_dir, url, key) as client:
+    with client_of(config, data_dir, url, key, timeout_s=LONG_TIMEOUT_S) as client:
         report = client.audit(repair=repair)
     columns = ("expected", "found", "missing", "surplus", "different", "pending", "repaired")
     table = Table("projection", *(Column(name, justify="right") for name in columns), box=None)

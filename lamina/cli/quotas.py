@@ -14,6 +14,9 @@ from lamina.errors import InvalidInput
 from lamina.stores.postgres.quotas import Limited, drop_quota, read_quotas, set_quota
 from lamina.text.hygiene import clean_id
 
+MOST_DIGITS = 18
+"""Of an amount, which is a bigint in Postgres."""
+
 app = typer.Typer(help="Quotas of tenants and keys: set, drop, list.", no_args_is_help=True)
 TenantOption = Annotated[str, typer.Option("--tenant", help="Whose quota.")]
 KeyOption = Annotated[UUID | None, typer.Option("--key", help="Of one key of the tenant, from `lamina keys list`.")]
@@ -32,8 +35,11 @@ def set_amount(
     data_dir: DataDirOption = None,
 ) -> None:
     """Set a quota in place of the setting; routers follow within 5 s."""
-    if amount != "none" and not (amount.isascii() and amount.isdigit()):
-        raise InvalidInput("amount", f"is {amount!r}; name a number, or none for no limit")
+    is_number = amount.isascii() and amount.isdigit() and len(amount) <= MOST_DIGITS
+    if amount != "none" and not is_number:
+        raise InvalidInput(
+            "amount", f"is {amount[:40]!r}; name a number of at most {MOST_DIGITS} digits, or none for no limit"
+        )
     limited = _limited(tenant, key, resource)
     set_quota(database_of(config, data_dir), limited, None if amount == "none" else int(amount))
     console.print(f"{resource.value} of {escape(tenant)}: {amount}", highlight=False)

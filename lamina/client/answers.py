@@ -89,7 +89,10 @@ def parse(model: type[BaseModel], answer: Mapping[str, Any]) -> BaseModel:
 
 
 def unreachable(error: httpx.TransportError, url: httpx.URL) -> Unavailable:
-    """Return the error for a service that does not answer at all."""
+    """Return the error for a service that does not answer at all, or not in time."""
+    if isinstance(error, httpx.ReadTimeout | httpx.WriteTimeout):
+        reason = f"{url} did not answer in time, and may still work on it; a client waits longer with `timeout_s`"
+        return Unavailable("lamina", reason)
     return Unavailable("lamina", f"{url} does not answer ({type(error).__name__}); start it with `lamina up`")
 
 

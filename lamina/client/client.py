@@ -5,7 +5,7 @@ import os
 import random
 import time
 from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from http import HTTPStatus
 from typing import Any, Self
 
@@ -17,6 +17,8 @@ from lamina.client.answers import is_missing, is_unrouted, parse, pause_s, read,
 from lamina.client.calls import Calls
 from lamina.client.event_stream import events_in, lines_of
 from lamina.client.routes import Call, Command, Json, ListCall, ListRoute, Method, unsendable
+from lamina.core.masking import mask_secrets
+from lamina.errors import Misconfigured
 from lamina.secret_files import variable_or_file
 
 DEFAULT_URL = "http://127.0.0.1:8000"
@@ -259,10 +261,10 @@ def _explained(url: httpx.URL) -> Iterator[None]:
     """Raise our errors for what cannot be sent, and for a service that does not answer."""
     try:
         yield
+    except (ValueError, httpx.LocalProtocolError) as error:
+        raise unsendable(error) from error
     except httpx.TransportError as error:
         raise unreachable(error, url) from error
-    except ValueError as error:
-        raise unsendable(error) from error
 
 
 def _wait_s(call: Call[Any], response: httpx.Response, retry: int, route_retries: int) -> float | None:
@@ -275,8 +277,23 @@ def _wait_s(call: Call[Any], response: httpx.Response, retry: int, route_retries
 
 def _options(url: str | None, key: str | None, timeout_s: float) -> dict[str, Any]:
     secret = key or variable_or_file("LAMINA_API_KEY")
+    if secret and not (secret.isascii() and secret.isprintable() and " " not in secret):
+        raise Misconfigured(
+            "the API key has a character that no key has, such as the end of a line", "correct LAMINA_API_KEY or `key`"
+        )
     return {
-        "base_url": url or os.environ.get("LAMINA_URL", DEFAULT_URL),
+        "base_url": _address(url or os.environ.get("LAMINA_URL") or DEFAULT_URL),
         "headers": {"Authorization": f"Bearer {secret}"} if secret else {},
-        "timeout": timeout_s,
+        # A connection is there soon or not at all, however long an answer takes.
+        "timeout": httpx.Timeout(timeout_s, connect=min(timeout_s, DEFAULT_TIMEOUT_S)),
     }
+
+
+def _address(url: str) -> httpx.URL:
+    with suppress(httpx.InvalidURL):
+        found = httpx.URL(url)
+        if found.scheme in {"http", "https"} and found.host:
+            return found
+    raise Misconfigured(
+        f"{mask_secrets(repr(url))} is no address of a service", f"write one as {DEFAULT_URL} in LAMINA_URL or `url`"
+    )

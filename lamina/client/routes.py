@@ -218,7 +218,7 @@ class ListRoute(Method[P, Model], Generic[P, Model, Item]):
         return self if client is None else Listing(MethodType(self, client), partial(client.each, self))
 
 
-def unsendable(error: ValueError) -> InvalidInput:
+def unsendable(error: Exception) -> InvalidInput:
     """Return the error for a text or number that no request can hold."""
     if isinstance(error, UnicodeEncodeError):
         part = error.object[error.start : error.end].encode("unicode_escape").decode()

@@ -46,6 +46,8 @@ def read_documents(name: str, text: str) -> list[Any] | Finding:
         place = () if mark is None else (f"line {mark.line + 1}",)
         problem = getattr(error, "problem", None) or " ".join(str(error).split())
         return Finding(place, f"cannot be read: {problem}", "correct the YAML")
+    except (ValueError, RecursionError) as error:  # As of a date that no calendar has.
+        return Finding((), f"cannot be read: {error}", "correct the YAML")
 
 
 def _read_json(text: str) -> list[Any] | Finding:
@@ -55,6 +57,8 @@ def _read_json(text: str) -> list[Any] | Finding:
         return Finding((f"line {error.lineno}",), f"cannot be read: {error.msg.lower()}", "correct the JSON")
     except _DuplicateKeyError as error:
         return Finding((), f"cannot be read: the key {error} stands twice", "take one of them out")
+    except (ValueError, RecursionError) as error:  # As of a number with thousands of digits.
+        return Finding((), f"cannot be read: {error}", "correct the JSON")
 
 
 def _unique_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

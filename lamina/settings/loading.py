@@ -99,6 +99,22 @@ class _Variables(EnvSettingsSource):
         return {**plain, **{name: variable_or_file(name.upper(), given) for name in in_files}}
 
 
+class _File(YamlConfigSettingsSource):
+    """The YAML file, of which each fault is named as it is."""
+
+    def _read_file(self, file_path: Any) -> dict[str, Any]:
+        found: Any
+        try:
+            found = super()._read_file(file_path)
+        except UnicodeDecodeError as error:
+            raise SettingsError(f"configuration file {file_path} is no text in UTF-8 at byte {error.start}") from error
+        except (ValueError, RecursionError) as error:  # As of a date that no calendar has.
+            raise SettingsError(f"configuration file {file_path} cannot be read: {error}") from error
+        if not isinstance(found, dict) or not all(isinstance(name, str) for name in found):
+            raise SettingsError(f"configuration file {file_path} is no mapping of settings")
+        return found
+
+
 class Settings(BaseSettings):
     """All of Lamina's configuration."""
 
@@ -154,7 +170,7 @@ class Settings(BaseSettings):
         variables = _Variables(settings_cls)
         if not file:
             return init_settings, variables
-        return init_settings, variables, YamlConfigSettingsSource(settings_cls, yaml_file=file)
+        return init_settings, variables, _File(settings_cls, yaml_file=file)
 
 
 def store_settings(settings: Settings, projection: ProjectionName) -> HybridSettings | VectorSettings | GraphSettings:
@@ -200,8 +216,6 @@ def load_settings(config: Path | None = None, **overrides: Any) -> Settings:
         raise Misconfigured(_describe(error), remedy) from error
     except (SettingsError, YAMLError) as error:
         raise Misconfigured(" ".join(str(error).split()), remedy) from error
-    except (TypeError, ValueError) as error:
-        raise Misconfigured(f"configuration file {chosen} is no mapping of settings", remedy) from error
     finally:
         _file_to_load.reset(loading)
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import socket
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -9,14 +10,18 @@ from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 from uuid import UUID
 
 import pytest
 
 from deployments.environment import free_port
+from lamina.cli.common import LONG_TIMEOUT_S, client_of
 from lamina.client import AsyncClient, Client, Lamina
-from lamina.errors import Misconfigured, NotFound, Unavailable
+from lamina.client.files import upload_batches
+from lamina.errors import InvalidInput, Misconfigured, NotFound, Unavailable
+from lamina.settings.writing import DocumentsSettings, WriteSettings
 from tests.support.application import Application
 
 OURS = (200, "application/json", b'{"id": "1"}')
@@ -322,6 +327,56 @@ def test_where_nobody_listens_the_last_refusal_is_told() -> None:
 
     with client, pytest.raises(Unavailable, match="does not answer"):
         client.add("green tea")
+
+
+@pytest.mark.parametrize("kind", [Client, AsyncClient, Lamina])
+@pytest.mark.parametrize(
+    ("url", "key", "told"),
+    [
+        *(
+            (url, "k", "is no address of a service; write one as http://")
+            for url in ("localhost:8000", "127.0.0.1:8000", "ftp://x", "http://", "http://[::1", "http://127.0.0.1:1\r")
+        ),
+        *((None, key, "the API key has a character that no key has") for key in ("lamina_k\r", "lamina_ké", "a b")),
+    ],
+)
+def test_an_address_or_a_key_that_cannot_be_one_is_named(
+    kind: type[Client], url: str | None, key: str, told: str
+) -> None:
+    with pytest.raises(Misconfigured, match=told):
+        kind(url, key)
+
+
+def test_a_header_that_cannot_be_sent_is_no_service_that_is_away() -> None:
+    with proxy(OURS) as server, Client(url_of(server), "k") as client, pytest.raises(InvalidInput, match="be sent"):
+        client.add("green tea", idempotency_key="a\nb")
+
+    assert server.asked == 0
+
+
+def test_a_service_that_works_too_long_is_not_said_to_be_away() -> None:
+    with (
+        socket.create_server(("127.0.0.1", 0)) as silent,
+        Client(f"http://127.0.0.1:{silent.getsockname()[1]}", "k", timeout_s=1) as client,
+        pytest.raises(Unavailable, match=r"did not answer in time, and may still work on it; .*timeout_s"),
+    ):
+        client.add("green tea")
+
+
+def test_an_upload_is_waited_for_as_long_as_the_service_may_embed_and_sent_in_small_parts(tmp_path: Path) -> None:
+    sizes = [150_000, 40_000, 20_000, 900_000, *([10] * 40)]
+    files = [tmp_path / f"{number}.md" for number in range(len(sizes))]
+    for file, size in zip(files, sizes, strict=True):
+        file.write_bytes(b"x" * size)
+
+    batches = list(upload_batches(files))
+
+    with client_of(None, None, "http://127.0.0.1:1", "k", timeout_s=LONG_TIMEOUT_S) as client:
+        timeout = client._http.timeout
+    assert timeout.read > DocumentsSettings().embed_budget_s + WriteSettings().embed_deadline_s
+    assert timeout.connect == 60
+    assert [len(batch) for batch in batches] == [2, 1, 1, 32, 8]
+    assert [path for batch in batches for path in batch] == files
 
 
 async def test_the_service_s_own_missing_things_are_told_as_such(application: Application) -> None:

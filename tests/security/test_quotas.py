@@ -15,7 +15,7 @@ from deployments.quotas import QuotaDesk
 from lamina.cli.quotas import app
 from lamina.core.principals import Bounds, KeyRole, Principal
 from lamina.core.quotas import TENANT, WINDOWS_S, Resource, Spending, counted_spending, spend
-from lamina.errors import LimitReached
+from lamina.errors import InvalidInput, LimitReached
 from lamina.models.hashing import HashingModel
 from lamina.policies.limits.allowance import RETRY_S, SLICES, Allowance, Ask, Grant
 from lamina.settings.serving import KeyQuotas, QuotasSettings, TenantQuotas
@@ -235,11 +235,13 @@ def test_quotas_are_set_dropped_and_listed_on_the_command_line(database: str, tm
         run("set", "rows", "5", "--tenant", "acme", "--key", key),
         run("set", "requests", "-5", "--tenant", "acme"),
         run("set", "requests", "many", "--tenant", "acme"),
+        run("set", "rows", "9" * 19, "--tenant", "acme"),
         run("set", "dreams", "5", "--tenant", "acme"),
     ]
 
     assert [result.exit_code for result in done] == [0] * 5
     assert all(result.exit_code != 0 for result in wrong)
+    assert all(isinstance(result.exception, InvalidInput | SystemExit) for result in wrong)
     assert read_quotas(database) == {
         Limited("acme", TENANT, Resource.REQUESTS): 600,
         Limited("acme", TENANT, Resource.ROWS): None,

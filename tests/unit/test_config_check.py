@@ -121,6 +121,7 @@ SETTINGS = {
     "search: [1": r"line 1: cannot be read: .*; correct the YAML",
     "a:\n  b: 1\n  b: 2": r"line 3: cannot be read: the key b stands twice",
     "- 1": r"document: is no mapping",
+    "a: 2026-13-45": r"document: cannot be read: month must be in 1\.\.12; correct the YAML",
     "search: {limit: 1}\n---\nsearch: {limit: 2}": r"document: holds 2 documents",
 }
 

@@ -233,6 +233,24 @@ def test_a_file_that_is_no_mapping_is_refused(tmp_path: Path, text: str) -> None
         load_settings(file_of(tmp_path, text))
 
 
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        ("data_dir: naïve".encode("latin-1"), r"is no text in UTF-8 at byte 12; correct .*settings\.yaml"),
+        (b"data_dir: 2026-13-45", r"settings\.yaml cannot be read: month must be in 1\.\.12"),
+        (b"[" * 3000, r"settings\.yaml cannot be read: maximum recursion depth"),
+        (b"3: 4", r"settings\.yaml is no mapping of settings"),
+    ],
+    ids=["charset", "date", "depth", "number"],
+)
+def test_a_file_that_cannot_be_read_is_refused_with_its_fault(tmp_path: Path, content: bytes, told: str) -> None:
+    file = tmp_path / "settings.yaml"
+    file.write_bytes(content)
+
+    with pytest.raises(Misconfigured, match=told):
+        load_settings(file)
+
+
 def test_a_variable_that_cannot_be_read_is_refused(environment: pytest.MonkeyPatch) -> None:
     environment.setenv("LAMINA_SEARCH", "not json")
 
