@@ -101,16 +101,23 @@ def _merge(args: Any, settings_file: Any) -> Any:
 
 def _check_request_timeout(document: Mapping[str, Any], settings: Settings) -> Iterator[Finding]:
     timeout = value_at(document, "http_options", "request_timeout_s")
-    writing_s = settings.write.embed_deadline_s + settings.write.embed_budget_s
-    longest = max(writing_s, settings.caches.semantic.max_wait_s)
+    write, documents = settings.write, settings.documents
+    waits_s = {
+        "write.embed_deadline_s and write.embed_budget_s": write.embed_deadline_s + write.embed_budget_s,
+        "write.embed_deadline_s, documents.parse_deadline_s and documents.embed_budget_s": write.embed_deadline_s
+        + documents.parse_deadline_s
+        + documents.embed_budget_s,
+        "caches.semantic.max_wait_s": settings.caches.semantic.max_wait_s,
+        "erasure.wait_s": settings.erasure.wait_s,
+    }
+    named, longest = max(waits_s.items(), key=lambda item: item[1])
     place = ("http_options", "request_timeout_s")
     if timeout is None:
         yield warning(place, "is missing: requests may last for ever", f"write one above {longest:g}")
     elif isinstance(timeout, int | float) and timeout < longest:
         yield warning(
             place,
-            f"is {timeout:g}, less than write.embed_deadline_s and write.embed_budget_s take together, or "
-            f"caches.semantic.max_wait_s ({longest:g})",
+            f"is {timeout:g}, less than {named} ({longest:g})",
             "raise it: what still may come would be cut off",
         )
 

@@ -5,6 +5,7 @@ Sources, strongest first: arguments, environment variables (``LAMINA_SEARCH__RRF
 """
 
 import os
+import re
 from collections.abc import Mapping
 from contextvars import ContextVar
 from pathlib import Path
@@ -75,6 +76,12 @@ OTHER_VARIABLES = (
     "LAMINA_TEST_",
     "LAMINA_INSTANCE_FOLDER",
     "LAMINA_JOB_WORKER",
+)
+
+# Kubernetes puts them into each container of a namespace, for the Services that are there when it starts: one that is
+# named lamina-serve-svc gives LAMINA_SERVE_SVC_SERVICE_HOST, and LAMINA_SERVE_SVC_PORT=tcp://10.0.0.7:8000.
+_SERVICE_LINK = re.compile(
+    r"(?!.*__)LAMINA_(\w+_)?(SERVICE_HOST=|SERVICE_PORT(_\w+)?=|PORT_\d+_(TCP|UDP|SCTP)(_\w+)?=|PORT=(tcp|udp|sctp)://)"
 )
 
 # pydantic-settings has no way to hand a source to one construction.
@@ -221,8 +228,10 @@ def load_settings(config: Path | None = None, **overrides: Any) -> Settings:
 
 
 def _refuse_unknown_variables(environment: Mapping[str, str]) -> None:
-    for name in environment:
+    for name, value in environment.items():
         if not name.startswith(ENV_PREFIX) or name.startswith(OTHER_VARIABLES):
+            continue
+        if _SERVICE_LINK.match(f"{name}={value}"):
             continue
         field = name.removeprefix(ENV_PREFIX).removesuffix(FILE_SUFFIX).split("__")[0].lower()
         if field not in Settings.model_fields:

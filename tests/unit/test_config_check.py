@@ -167,7 +167,7 @@ def test_behind_a_pooler_the_sum_of_the_pools_does_not_matter() -> None:
 
 
 SERVE = """
-http_options: {request_timeout_s: 120}
+http_options: {request_timeout_s: 1300}
 applications:
   - name: lamina
     import_path: deployments.app:build
@@ -193,9 +193,11 @@ SERVING = {
     SERVE + "    deployments: [{name: Router, max_surge_percent: 200}]": r"applications\.0\.deployments\.0\.max_surge_",
     SERVE + "    deployments: [{name: Router}]": r"applications\.0\.deployments: warning: goes before what `serve`",
     SERVE + "  - {name: lamina, import_path: 'a.b:c'}": r"applications: Found multiple configs for application",
-    SERVE.replace("request_timeout_s: 120", "port: 8000"): r"http_options\.request_timeout_s: warning: is missing",
-    SERVE.replace("120", "30"): r"http_options\.request_timeout_s: warning: is 30, less than write\.embed_deadline_s",
-    SERVE.replace("request_timeout_s: 120", "request_timeout_s: 120, port: many"): r"http_options\.port: is 'many'; it",
+    SERVE.replace("request_timeout_s: 1300", "port: 8000"): r"http_options\.request_timeout_s: warning: is missing",
+    SERVE.replace("1300", "120"): r"http_options\.request_timeout_s: warning: is 120, less than write\.embed_deadline_s, "
+    r"documents\.parse_deadline_s and documents\.embed_budget_s \(1290\); raise it",
+    SERVE + "    args: {erasure: {wait_s: 4000}}": r"http_options\.request_timeout_s: warning: is 1300, less than erasure\.wait_s",
+    SERVE.replace("request_timeout_s: 1300", "request_timeout_s: 1300, port: many"): r"http_options\.port: is 'many'; it",
     SERVE + "proxy_location: EveryNodes": r"proxy_location: is 'EveryNodes'; it should be 'Disabled', 'HeadOnly' or 'EveryNode'",
     SERVE.replace("app:build", "app.build") + "    args: {serch: {limit: 2}}": r"applications\.0\.args\.serch: is not known",
     "http_options: {request_timeout_s: 120}": r"applications: is missing",
@@ -227,7 +229,7 @@ MANIFESTS = {
     r"applications\.0\.args\.serch: is not known",
     ("kuberay/service.yaml", "      host: 0.0.0.0", "      host: 127.0.0.1"): r"RayService lamina\.spec\.serveConfigV2\."
     r"http_options\.host: is 127\.0\.0\.1: no other pod reaches it",
-    ("kuberay/service.yaml", "      request_timeout_s: 120", "      request_timeout_s: [120"): r"RayService lamina\.spec\."
+    ("kuberay/service.yaml", "      request_timeout_s: 1300", "      request_timeout_s: [1300"): r"RayService lamina\.spec\."
     r"serveConfigV2\.line \d+: cannot be read",
     ("kuberay/service.yaml", "LAMINA_HYBRID__API_KEY", "LAMINA_HYBRID__APIKEY"): r"RayService lamina\.spec\."
     r"rayClusterConfig\..*\.env\.LAMINA_HYBRID__APIKEY: sets nothing; did you mean LAMINA_HYBRID__API_KEY",
@@ -252,7 +254,7 @@ MANIFESTS = {
     r"LAMINA_CONFIG: is /etc/lamina/other\.yaml, but lamina-settings has no other\.yaml",
     ("kuberay/service.yaml", "value: /etc/lamina/settings.yaml", "value: /nowhere.yaml"): r"RayService lamina\..*"
     r"LAMINA_CONFIG: warning: is /nowhere\.yaml, where no ConfigMap is mounted",
-    ("kuberay/service.yaml", "spec:\n            securityContext: *pod-security\n            automountServiceAccountToken: false\n            terminationGracePeriodSeconds: 60", "spec:\n            terminationGracePeriodSeconds: 20"): r"RayService lamina\.spec\.rayClusterConfig\.workerGroupSpecs\.0\..*terminationGracePeriodSeconds: warning: is 20, less than",
+    ("kuberay/service.yaml", "spec:\n            securityContext: *pod-security\n            automountServiceAccountToken: false\n            enableServiceLinks: false\n            terminationGracePeriodSeconds: 60", "spec:\n            terminationGracePeriodSeconds: 20"): r"RayService lamina\.spec\.rayClusterConfig\.workerGroupSpecs\.0\..*terminationGracePeriodSeconds: warning: is 20, less than",
     ("kuberay/service.yaml", "{name: PYTHONPATH, value: /lamina}", "{name: LAMINA_HYBRID__API_KEY, value: s3cret}"): r"RayService lamina\..*LAMINA_HYBRID__API_KEY: warning: is a secret in a file; take it from a Secret",
     ("kuberay/service.yaml", "env: *env", "env: [{name: RAY_SERVE_ENABLE_HA_PROXY, value: '0'}]"): r"RayService lamina\..*workerGroupSpecs\.0\.env\.RAY_SERVE_ENABLE_HA_PROXY: is 0 here and 1 in the head; set the same",
     ("kuberay/service.yaml", "      kind: neo4j", "      kind: embedded"): r"(ConfigMap|RayService) lamina.*graph\..*",

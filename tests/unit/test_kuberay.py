@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from lamina import __version__
+from lamina.config_check.containers import templates_of
 from lamina.config_check.ray_variables import MEASURED
 from lamina.core.runs import JOB_NAMES
 from lamina.settings.jobs import ScheduleSettings
@@ -39,6 +40,18 @@ MOUNTING = ("service.yaml", "job.yaml")
 @cache
 def documents(name: str) -> list[dict[str, Any]]:
     return list(yaml.safe_load_all((FOLDER / name).read_text()))
+
+
+def test_no_pod_gets_variables_for_the_services_around_it() -> None:
+    found = [
+        template["spec"].get("enableServiceLinks")
+        for path in FILES
+        for document in documents(path.name)
+        for _, template in templates_of(document)
+    ]
+
+    assert len(found) > 6
+    assert set(found) == {False}
 
 
 def of_kind(kind: str, name: str) -> dict[str, Any]:

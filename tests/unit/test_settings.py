@@ -193,6 +193,24 @@ def test_variables_of_others_are_left_alone(environment: pytest.MonkeyPatch, nam
     assert load_settings() == Settings()
 
 
+def test_what_kubernetes_says_of_services_stops_nothing_but_a_misspelt_setting_does(
+    environment: pytest.MonkeyPatch,
+) -> None:
+    for service in ("LAMINA", "LAMINA_SERVE_SVC"):
+        environment.setenv(f"{service}_SERVICE_HOST", "10.0.0.7")
+        environment.setenv(f"{service}_SERVICE_PORT", "8000")
+        environment.setenv(f"{service}_SERVICE_PORT_SERVE", "8000")
+        environment.setenv(f"{service}_PORT", "tcp://10.0.0.7:8000")
+        environment.setenv(f"{service}_PORT_8000_TCP", "tcp://10.0.0.7:8000")
+        environment.setenv(f"{service}_PORT_8000_TCP_ADDR", "10.0.0.7")
+    among_services = load_settings()
+    environment.setenv("LAMINA_PORT", "8000")
+
+    assert among_services == Settings()
+    with pytest.raises(Misconfigured, match="LAMINA_PORT sets nothing"):
+        load_settings()
+
+
 @pytest.mark.parametrize(
     ("text", "told"),
     [
