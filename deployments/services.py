@@ -321,7 +321,7 @@ def build_services(
     documents = build_document_parts(settings, pool, embedder, generation)
     files = build_file_parts(settings, pool, documents.recorder)
     hints = None if parts.links is None else explorer
-    context = build_context_search(settings, search, reads.profiles, hints, files.reads, FeedbackTable(pool))
+    context = build_context_search(settings, search, reads.profiles, hints, rows, files.reads, FeedbackTable(pool))
     recorder = build_recorder(settings, pool, embedder, caches.embedder, generation)
     procedures = build_procedure_parts(settings, pool, embedder, caches.embedder, generation)
     restorer = build_restorer(settings, pool, embedder, generation)

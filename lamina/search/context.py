@@ -10,8 +10,18 @@ from uuid import UUID
 from lamina.aio.deadline import time_limit
 from lamina.core.files import ShownFile
 from lamina.core.memories import Profile
-from lamina.core.ports import Hints
-from lamina.core.queries import FusedHit, Memory, Ranking, SearchRequest, clean_filters, first_expiry
+from lamina.core.ports import Hints, RowLookup
+from lamina.core.queries import (
+    Filters,
+    FusedHit,
+    Memory,
+    Query,
+    Ranking,
+    RowRequest,
+    SearchRequest,
+    clean_filters,
+    first_expiry,
+)
 from lamina.core.scope import Scope
 from lamina.core.tiers import Source, Tier
 from lamina.errors import LaminaError
@@ -84,7 +94,8 @@ class ContextSearch:
         hint_neighbours: Most hints of one memory.
         files: The files that every block shows; ``None`` where none does.
         files_tokens: Most tokens of a block that these take.
-        feedback: Reads the pinned notes; ``None`` where no block shows them.
+        feedback: Finds the pinned notes; ``None`` where no block shows them.
+        rows: Reads their rows.
         deadline_s: Seconds after which a block is made without the profile or the hints.
     """
 
@@ -93,6 +104,7 @@ class ContextSearch:
         search: SearchTiers,
         profiles: Profiles,
         hints: Hints | None,
+        rows: RowLookup,
         *,
         hint_results: int,
         hint_neighbours: int,
@@ -102,6 +114,7 @@ class ContextSearch:
         feedback: FeedbackTable | None = None,
     ) -> None:
         self._feedback = feedback
+        self._rows = rows
         self._search = search
         self._profiles = profiles
         self._hints = hints
@@ -149,8 +162,17 @@ class ContextSearch:
     async def _pinned(self, request: ContextRequest) -> tuple[Sequence[Memory] | None, Mapping[str, str]]:
         if self._feedback is None or not request.shows_pinned:
             return None, {}
-        reading = self._feedback.pinned_notes(request.search.scope, MOST_PINNED, request.search.filters.as_of)
-        return await read_or_degrade("pinned", reading, self._deadline_s)
+        return await read_or_degrade("pinned", self._pinned_notes(self._feedback, request.search), self._deadline_s)
+
+    async def _pinned_notes(self, feedback: FeedbackTable, request: SearchRequest) -> list[Memory]:
+        as_of = clean_filters(request.filters).as_of
+        found = await feedback.pinned_notes(request.scope, MOST_PINNED, as_of)
+        if not found:
+            return []
+        # Like those of hits, which say so where a later fact took the place of theirs.
+        query = Query("", (), request.scope, len(found), Filters(as_of=as_of))
+        rows = await self._rows.rows([RowRequest(Tier.NOTES, query, found)])
+        return [rows[item.tier, item.id] for item in found if (item.tier, item.id) in rows]
 
     async def _profile(self, request: ContextRequest) -> tuple[Profile | None, Mapping[str, str]]:
         scope = request.search.scope

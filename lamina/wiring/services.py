@@ -241,6 +241,7 @@ def build_context_search(
     search: SearchTiers,
     profiles: Profiles,
     hints: Hints | None,
+    rows: RowLookup,
     files: Files | None = None,
     feedback: FeedbackTable | None = None,
 ) -> ContextSearch:
@@ -250,6 +251,7 @@ def build_context_search(
         search,
         profiles,
         hints,
+        rows,
         hint_results=limits.hint_results,
         hint_neighbours=limits.hint_neighbours,
         files=files if limits.files_tokens else None,

@@ -100,6 +100,25 @@ async def test_of_many_statements_alike_the_latest_answers_a_question_about_the_
     assert sum("on-call" in text for text in contents) <= 3
 
 
+async def test_a_pinned_note_that_no_search_found_says_what_came_later(application: Application) -> None:
+    client = application.client()
+    note = (await client.post("/v1/notes", json={"content": "Ann Lee lives in Paris.", "event_at": MAY})).json()
+    assert (await client.put(f"/v1/memories/{note['id']}/pin")).status_code == 200
+    await say(client, "I moved to Berlin.", JUNE, name="Ann Lee")
+    await application.indexed()
+
+    async def block(**fields: Any) -> str:
+        body = {"query": "Which pump is broken?", "pinned": True, "tiers": ["documents"], **fields}
+        return str((await client.post("/v1/context", json=body)).json()["text"])
+
+    now, then = await block(), await block(as_of="2026-05-20T00:00:00Z")
+
+    assert "Ann Lee lives in Paris." in now
+    assert "later: Ann Lee moved_to Berlin (since 2026-06-01)" in now
+    assert "Ann Lee lives in Paris." in then
+    assert "later:" not in then
+
+
 async def test_a_fact_of_an_earlier_time_that_is_told_late_replaces_nothing(application: Application) -> None:
     client = application.client()
     await say(client, "I live in Berlin.", JULY)

@@ -17,6 +17,7 @@ from lamina.core.queries import Filters
 from lamina.core.scope import Scope
 from lamina.models.hashing import HashingModel
 from lamina.settings.stores import NoGraphSettings
+from lamina.stores.postgres.found_rows import FoundRows
 from lamina.wiring.services import build_context_search
 from tests.support.application import Application, fused_search, running, settings_for
 
@@ -366,7 +367,7 @@ class Knows:
 
 def with_hints(app: Application, hints: Knows) -> Application:
     services = app.services
-    context = build_context_search(app.settings, fused_search(app), services.reads.profiles, hints)
+    context = build_context_search(app.settings, fused_search(app), services.reads.profiles, hints, FoundRows(app.pool))
     cached = CachedSearch(context, render_context, services.caches.answers)
     return replace(app, api=build_api(replace(services, context=cached)), clients=app.clients)
 

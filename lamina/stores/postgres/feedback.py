@@ -5,10 +5,8 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from psycopg.rows import DictRow
-
 from lamina.core.feedback import Feedback, Vote
-from lamina.core.queries import Memory
+from lamina.core.queries import Candidate
 from lamina.core.scope import Scope
 from lamina.core.tiers import Tier
 from lamina.errors import NotFound
@@ -86,29 +84,15 @@ class FeedbackTable(PostgresStore):
         own = None if row["own"] is None else Vote.USEFUL if row["own"] else Vote.WRONG
         return Feedback(row["useful"], row["wrong"], own, row["pinned_at"])
 
-    async def pinned_notes(self, scope: Scope, limit: int, as_of: datetime | None = None) -> list[Memory]:
+    async def pinned_notes(self, scope: Scope, limit: int, as_of: datetime | None = None) -> tuple[Candidate, ...]:
         """Return the pinned notes that a scope sees, the one that was pinned first before the others.
 
         With ``as_of`` those that tell of a later time are left out.
         """
         wanted = {**scope_parameters(scope), "limit": limit, "as_of": as_of}
-        return [_memory(row) for row in await self._rows(QUERIES["list_pinned_notes"], **wanted)]
+        rows = await self._rows(QUERIES["list_pinned_notes"], **wanted)
+        return tuple(Candidate(row["id"], Tier.NOTES, row["event_at"]) for row in rows)
 
 
 def _row(place: Scope, id_: UUID) -> dict[str, Any]:
     return {"tenant": place.tenant, "workspace": place.workspace, "namespace": place.namespace, "id": id_}
-
-
-def _memory(row: DictRow) -> Memory:
-    names = ("id", "content", "confidence", "importance", "metadata", "source", "last_hit_at", "temperature")
-    return Memory(
-        tier=Tier.NOTES,
-        kind=row["category"],
-        occurred_at=row["event_at"],
-        user=row["user_id"],
-        agent=row["agent_id"],
-        session=row["session_id"],
-        tags=tuple(row["tags"]),
-        expires_at=row["expires_at"],
-        **{name: row[name] for name in names},
-    )

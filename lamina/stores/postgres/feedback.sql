@@ -60,8 +60,7 @@ FROM (SELECT %(id)s::uuid AS id) wanted LEFT JOIN feedback f ON f.memory_id = wa
 
 -- name: list_pinned_notes
 -- Where a process of an earlier release pinned a note, its row has no place.
-SELECT n.id, n.category, n.content, n.event_at, n.confidence, n.importance, n.user_id, n.agent_id, n.session_id, n.tags,
-       n.metadata, n.source, n.last_hit_at, n.temperature, n.expires_at
+SELECT n.id, n.event_at
 FROM feedback f JOIN notes n ON n.id = f.memory_id
 WHERE (f.tenant = %(tenant)s AND f.workspace = %(workspace)s AND f.namespace = %(namespace)s AND f.pinned_at IS NOT NULL
        OR f.tenant = %(tenant)s AND f.workspace IS NULL AND f.pinned_at IS NOT NULL)
