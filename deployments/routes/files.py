@@ -1,11 +1,15 @@
 """Files of a workspace: put, read, list and delete by path; search finds their passages with their lines."""
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from http import HTTPStatus
 from typing import Annotated, Any
+from urllib.parse import unquote
 
 from fastapi import APIRouter, Depends, Path, Query, Request, Response
+from starlette.routing import Match
+from starlette.types import Scope
 
 from deployments.access import MEMORIES, OWN_MEMORIES, Access
 from deployments.bodies import body_of
@@ -27,7 +31,28 @@ from lamina.errors import OutsideBounds
 from lamina.ingest.files import SentFile
 from lamina.text.hygiene import clean, composed
 
-router = APIRouter(prefix="/v1/workspaces/{workspace}/files", tags=["files"], route_class=JsonRoute)
+_QUOTED_SLASH = re.compile("%2f", re.IGNORECASE)
+_NUL = "%00"
+_WORKSPACE = re.compile("(.*?/v1/workspaces/)([^/]+)(/files.*)")
+
+
+class _FileRoute(JsonRoute):
+    """A route below a workspace whose name may have slashes, quoted in the path: read as sent, they part nothing."""
+
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        """Return whether it serves the request, with the ids of its path."""
+        sent = _WORKSPACE.fullmatch(scope.get("raw_path", b"").decode("latin-1"))
+        if sent is None or _NUL in sent[2] or not _QUOTED_SLASH.search(sent[2]):
+            return super().matches(scope)
+        # No id has a NUL, which stands for a slash until the path is divided.
+        path = unquote(f"{sent[1]}{_QUOTED_SLASH.sub(_NUL, sent[2])}{sent[3]}")
+        match, found = super().matches({**scope, "path": path})
+        if "path_params" in found:
+            found["path_params"]["workspace"] = found["path_params"]["workspace"].replace("\0", "/")
+        return match, found
+
+
+router = APIRouter(prefix="/v1/workspaces/{workspace}/files", tags=["files"], route_class=_FileRoute)
 _NOT_NEW: dict[int | str, dict[str, Any]] = {200: {"model": FileOut, "description": "Replaced or existed"}}
 _UNCHANGED: dict[int | str, dict[str, Any]] = {304: {"description": "It still has an ETag of If-None-Match"}}
 

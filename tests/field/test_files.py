@@ -289,6 +289,26 @@ async def test_workspaces_namespaces_users_and_tenants_have_their_own_files(appl
     assert await found(other, "otter") == []
 
 
+async def test_a_workspace_whose_name_has_slashes_has_files_like_any_other(application: Application) -> None:
+    client = application.client()
+    for workspace in ("team/files/atlas", "team", "team%00x"):
+        root = f"/v1/workspaces/{quote(workspace, safe='')}/files"
+        text = f"The otter of {workspace}"
+        made = await client.put(f"{root}/a/b%2Fc%20é.txt", json={"content": text})
+        listed = (await client.get(root)).json()["files"]
+        read = await client.get(f"{root}/a/b/c é.txt")
+        await application.indexed()
+        asked = {"query": "otter", "workspace": workspace, "tiers": ["documents"]}
+        hits = (await client.post("/v1/search", json=asked)).json()["results"]
+
+        assert made.status_code == 201, made.text
+        assert [file["path"] for file in listed] == ["a/b/c é.txt"]
+        assert read.json()["content"] == text
+        assert [hit["content"] for hit in hits] == [text]
+        assert (await client.delete(f"{root}/a/b/c é.txt")).status_code == 204
+        assert (await client.get(root)).json()["files"] == []
+
+
 async def test_files_marked_always_stand_in_every_block_and_their_passages_only_once(application: Application) -> None:
     await put(application, "rules.md", "Answer in Esperanto.", always=True)
     await put(application, "mine.md", "Ann prefers ferries.", always=True, params={"user": "ann"})
