@@ -3,13 +3,14 @@
 import logging
 import os
 import pwd
+import shutil
 import signal
 import stat
 import subprocess
 import time
 from pathlib import Path
 
-import psycopg
+from psycopg import pq
 
 from lamina.embedded.child_process import (
     STOP_TIMEOUT_S,
@@ -26,6 +27,10 @@ logger = logging.getLogger(__name__)
 SYSTEM_USER = "lamina_postgres"
 DATABASE_USER = "postgres"
 START_TIMEOUT_S = 30.0
+"""Until it answers at all; while it says that it starts up, it is waited for longer, and each time that is logged."""
+RECOVERY_TIMEOUT_S = 1800.0
+"""Of a server that starts up: after a crash it syncs all its files and replays up to 1 GB of its log. To stop it
+sooner would not help, since the next start begins anew."""
 
 
 class EmbeddedPostgres(ChildServer):
@@ -62,7 +67,7 @@ class EmbeddedPostgres(ChildServer):
     def start(self) -> str:
         """Start the server, and initialise its data the first time; return its URL."""
         self._prepare_directories()
-        if not (self.directory / "PG_VERSION").exists():
+        if self._begun.exists() or not (self.directory / "PG_VERSION").exists():
             self._initialise()
         _refuse_other_version(self.directory, self._version())
         _stop_leftover(self.directory)
@@ -77,7 +82,17 @@ class EmbeddedPostgres(ChildServer):
             _let_traverse(self.directory, self._user.pw_gid)
             _let_traverse(self._binaries, self._user.pw_gid)
 
+    @property
+    def _begun(self) -> Path:
+        """The file that stands beside the data while they are initialised."""
+        return self.directory.with_name(f"{self.directory.name}.initialising")
+
     def _initialise(self) -> None:
+        if self._begun.exists():
+            # It was killed midway, before any server ran on them.
+            for part in self.directory.iterdir():
+                shutil.rmtree(part) if part.is_dir() and not part.is_symlink() else part.unlink()
+        self._begun.touch()
         options = [
             "-D",
             str(self.directory),
@@ -97,9 +112,12 @@ class EmbeddedPostgres(ChildServer):
             text=True,
             check=False,
             cwd="/",
+            preexec_fn=die_with_parent(os.getpid(), signal.SIGKILL),
             user=self._uid,
             group=self._gid,
         )
+        if done.returncode >= 0:
+            self._begun.unlink()  # If it failed, it has taken away all that it made.
         if done.returncode != 0:
             raise Misconfigured(
                 f"postgres cannot initialise {self.directory}: {done.stderr.strip()}", "choose another data_dir"
@@ -138,16 +156,19 @@ class EmbeddedPostgres(ChildServer):
         return int(text.split()[-1].split(".")[0])
 
     def _wait_until_ready(self) -> None:
-        deadline = time.monotonic() + START_TIMEOUT_S
-        while time.monotonic() < deadline:
-            if self.pid is None:
-                break
-            try:
-                psycopg.connect(self.url, connect_timeout=2).close()
-            except psycopg.OperationalError:
-                time.sleep(0.05)
-            else:
+        begun = reported = time.monotonic()
+        address = f"{self.url}&connect_timeout=2".encode()
+        while self.pid is not None:
+            state, now = pq.PGconn.ping(address), time.monotonic()
+            if state == pq.Ping.OK:
                 return
+            if now - reported > START_TIMEOUT_S:
+                if state != pq.Ping.REJECT or now - begun > RECOVERY_TIMEOUT_S:
+                    break
+                logger.warning("postgres has been recovering from a crash for %.0f s, waiting for it", now - begun)
+                reported = now
+            time.sleep(0.05)
+        self.stop()
         # The end of the log has the reason; its beginning may be months old.
         tail = (self.directory / "log").read_text(errors="replace")[-1000:]
         raise Misconfigured(f"postgres does not start: {tail.strip()}", f"see {self.directory / 'log'}")

@@ -3,13 +3,15 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import psycopg
 import pytest
+from psycopg import pq
 
-from lamina.embedded import EmbeddedPostgres, running_url
+from lamina.embedded import EmbeddedPostgres, postgres, running_url
 from lamina.errors import Misconfigured
 from lamina.settings.stores import EmbeddedPostgresSettings
 from lamina.stores.postgres.migrate import migrate, wait_for_server
@@ -70,6 +72,90 @@ def test_a_server_that_dies_is_started_again_with_its_data(home: Path) -> None:
 
     assert revived
     assert found == (0,)
+
+
+@pytest.fixture
+def recovering(home: Path) -> Iterator[EmbeddedPostgres]:
+    """Yield a stopped server that recovers, when it is started, until there is a file named `enough`."""
+    server = EmbeddedPostgres(home / "pg", SETTINGS)
+    server.start()
+    server.stop()
+    (home / "pg" / "recovery.signal").touch()
+    wait = f"until test -e {home}/pg/enough; do sleep 0.05; done; false"
+    with (home / "pg" / "postgresql.auto.conf").open("a") as file:
+        file.write(f"restore_command = '{wait}'\nhot_standby = off\n")
+    yield server
+    (home / "pg" / "enough").touch()
+    server.stop()
+
+
+def started_up(server: EmbeddedPostgres) -> None:
+    """Wait until the server says that it starts up."""
+    deadline = time.monotonic() + 90
+    while pq.PGconn.ping(server.url.encode()) != pq.Ping.REJECT:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def test_a_start_waits_for_a_recovery_as_long_as_it_takes(
+    recovering: EmbeddedPostgres, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    with ThreadPoolExecutor(1) as thread:
+        starting = thread.submit(recovering.start)
+        started_up(recovering)
+        with monkeypatch.context() as shorter:
+            shorter.setattr(postgres, "START_TIMEOUT_S", 0.1)
+            while not starting.done() and "has been recovering" not in caplog.text:
+                time.sleep(0.05)
+        (recovering.directory / "enough").touch()
+        starting.result(90)
+        # The server ends with the thread that started it.
+        with psycopg.connect(recovering.url) as connection:
+            answer = connection.execute("SELECT 1").fetchone()
+
+    assert answer == (1,)
+
+
+def test_a_server_that_recovers_for_too_long_is_stopped(
+    recovering: EmbeddedPostgres, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with ThreadPoolExecutor(1) as thread:
+        starting = thread.submit(recovering.start)
+        started_up(recovering)
+        pid = recovering.pid
+        monkeypatch.setattr(postgres, "START_TIMEOUT_S", 0.0)
+        monkeypatch.setattr(postgres, "RECOVERY_TIMEOUT_S", 0.0)
+        with pytest.raises(Misconfigured, match="does not start"):
+            starting.result(90)
+
+    assert pid is not None
+    assert not command_line(pid)
+
+
+def test_data_whose_initialisation_was_killed_are_made_anew(home: Path) -> None:
+    first = EmbeddedPostgres(home / "pg", SETTINGS)
+    first.start()
+    first.stop()
+    # As initdb leaves them.
+    (home / "pg" / "global" / "pg_control").unlink()
+    (home / "pg.initialising").touch()
+
+    second = EmbeddedPostgres(home / "pg", SETTINGS)
+    second.start()
+    second.stop()
+
+    assert not (home / "pg.initialising").exists()
+
+
+def test_a_folder_with_other_files_is_not_emptied(home: Path) -> None:
+    (home / "pg").mkdir(parents=True)
+    (home / "pg" / "letter").write_text("Dear Ann,")
+
+    for _ in range(2):
+        with pytest.raises(Misconfigured, match="cannot initialise"):
+            EmbeddedPostgres(home / "pg", SETTINGS).start()
+
+    assert (home / "pg" / "letter").read_text() == "Dear Ann,"
 
 
 def test_it_ends_cleanly_when_its_parent_is_killed(home: Path) -> None:
