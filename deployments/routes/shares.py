@@ -31,7 +31,7 @@ async def share(body: ShareIn, services: ServicesDep, principal: PrincipalDep, w
     label are replaced. Needs an admin's key.
     """
     now = utc_now()
-    cleaned = clean_share(body.share(new_id(), now), now)
+    cleaned = clean_share(body.share(new_id(), now))
     once = write_key.once_for_request(principal.tenant, {"share": body.model_dump(mode="json")})
     stored = await services.shares.put(principal.tenant, cleaned, once)
     return ShareOut.from_share(await services.shares.get(principal.tenant, stored), now)

@@ -79,20 +79,26 @@ class ForeignQuery:
         return scope.workspace, None if scope.namespace == DEFAULT_NAMESPACE else scope.namespace
 
 
-def clean_share(share: Share, now: datetime) -> Share:
+def refuse_past(share: Share) -> None:
+    """Refuse a share that ends before it begins.
+
+    Raises:
+        InvalidInput: If its expiry, in UTC, is not after its creation.
+    """
+    if share.expires_at is not None and share.expires_at <= share.created_at:
+        raise InvalidInput("expires_at", f"is {share.expires_at.isoformat()}, which is past; name a later time or none")
+
+
+def clean_share(share: Share) -> Share:
     """Return the share with clean ids and label, sorted tags and a UTC expiry.
 
     Raises:
-        InvalidInput: For an unclean id, tag or label, an expiry that is not in the future, or a
-            workspace that would share with itself.
+        InvalidInput: For an unclean id, tag or label, or a workspace that would share with itself.
     """
     to_workspace = clean_id(share.to_workspace, "to_workspace")
     workspace = clean_id(share.workspace, "workspace")
     if to_workspace == workspace:
         raise InvalidInput("to_workspace", "is the workspace that shares; name another one")
-    expires_at = None if share.expires_at is None else as_utc(share.expires_at, "expires_at")
-    if expires_at is not None and expires_at <= now:
-        raise InvalidInput("expires_at", f"is {expires_at.isoformat()}, which is past; name a later time or none")
     return replace(
         share,
         workspace=workspace,
@@ -100,7 +106,7 @@ def clean_share(share: Share, now: datetime) -> Share:
         to_workspace=to_workspace,
         tags=tuple(sorted(clean_tags(share.tags, "tags"))),
         label=clean(share.label, "label", limit=MAX_LABEL_CHARS),
-        expires_at=expires_at,
+        expires_at=None if share.expires_at is None else as_utc(share.expires_at, "expires_at"),
     )
 
 

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
@@ -12,6 +12,7 @@ import httpx
 import psycopg
 import pytest
 
+from deployments.routes import shares
 from lamina.core.ports import ShareLookup as SharesPort
 from lamina.core.principals import KeyRole
 from lamina.core.queries import Failure, Query, Ranking
@@ -353,6 +354,21 @@ async def test_a_share_that_cannot_be_is_refused(bay: Bay, fields: dict[str, Any
 
     assert answer.status_code == 422, answer.text
     assert [error["field"] for error in answer.json()["errors"]] == [field]
+
+
+async def test_a_share_that_was_accepted_is_answered_again_after_its_end(
+    bay: Bay, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    end = datetime.now(UTC) + timedelta(days=1)
+    body = {"workspace": "library", "to_workspace": "desk", "segment": "notes", "expires_at": end.isoformat()}
+    key = {"Idempotency-Key": "once"}
+    first = await bay.client.post("/v1/shares", json=body, headers=key)
+
+    monkeypatch.setattr(shares, "utc_now", lambda: end + timedelta(hours=1))
+    again = await bay.client.post("/v1/shares", json=body, headers=key)
+
+    assert (again.status_code, again.json()["id"]) == (201, first.json()["id"])
+    assert again.json()["state"] == "expired"
 
 
 async def test_a_workspace_sees_a_bounded_number_of_shares(bay: Bay) -> None:

@@ -8,6 +8,7 @@ from uuid import UUID
 import pytest
 
 from lamina.core.areas import Area
+from lamina.core.principals import KeyRole
 from lamina.core.runs import Order, RunCounts, RunState
 from lamina.errors import Conflict, Unavailable
 from lamina.maintenance.job import Page, PageCursor
@@ -179,15 +180,19 @@ async def test_no_writer_waits_for_a_page(application: Application) -> None:
 async def test_a_tenant_may_have_only_so_many_runs_open(application: Application) -> None:
     runs = JobRuns(application.pool)
     order = Order("decay", Area(application.tenant), datetime.now(UTC))
-    for _ in range(50):
+    for _ in range(48):
         await runs.add(order)
-    from lamina.core.principals import KeyRole
-
-    admin = application.client(application.new_key(application.tenant, KeyRole.ADMIN))
+    admin, key = application.client(application.new_key(application.tenant, KeyRole.ADMIN)), {"Idempotency-Key": "last"}
+    others = [admin.post("/v1/jobs", json={"job": "decay"}) for _ in range(4)]
+    last = await admin.post("/v1/jobs", json={"job": "decay"}, headers=key)
+    beside = [other.status_code for other in await asyncio.gather(*others)]
     answer = await admin.post("/v1/jobs", json={"job": "decay"})
+    again = await admin.post("/v1/jobs", json={"job": "decay"}, headers=key)
     oldest = (await runs.open(limit=10_000))[0].created_at
 
-    assert answer.status_code in {429, 503}
+    assert sorted(beside) == [202, 503, 503, 503]
+    assert (last.status_code, again.status_code, again.json()["id"]) == (202, 202, last.json()["id"])
+    assert answer.status_code == 503
     assert "50 runs" in answer.json()["detail"]
     assert oldest <= (await runs.latest("decay", application.tenant, limit=200))[-1].created_at
     async with application.pool.connection() as connection:

@@ -15,7 +15,7 @@ from lamina.core.areas import Area
 from lamina.core.events import Event, EventKind
 from lamina.core.memories import new_id
 from lamina.core.runs import OPEN, Cursor, JobName, Order, Partition, Run, RunCounts, RunState, SkippedScope
-from lamina.errors import Conflict, NotFound
+from lamina.errors import Conflict, NotFound, Overloaded
 from lamina.stores.postgres.connection import Connection, connect, in_transaction
 from lamina.stores.postgres.events import record_event
 from lamina.stores.postgres.idempotency import Json, Once, answer_once
@@ -38,8 +38,17 @@ _COUNT_UNITS = {"namespaces": QUERIES["count_job_namespaces"], "tenants": QUERIE
 class JobRuns(PostgresStore):
     """Reads and writes the runs."""
 
-    async def add(self, order: Order, once: Once | None = None) -> UUID:
-        """Queue a run, once for each idempotency key, and notify the scheduler; return its id."""
+    async def add(self, order: Order, once: Once | None = None, *, most_open: int | None = None) -> UUID:
+        """Queue a run, once for each idempotency key, and notify the scheduler; return its id.
+
+        Args:
+            order: The order.
+            once: Identifies it, if it may come again.
+            most_open: How many runs of its tenant may wait or go on, this one included.
+
+        Raises:
+            Overloaded: If there are so many already.
+        """
         id_ = new_id()
         parameters = {
             "id": id_,
@@ -52,6 +61,11 @@ class JobRuns(PostgresStore):
         }
 
         async def insert(connection: Connection) -> Json:
+            if most_open is not None:
+                await connection.execute(QUERIES["hold_orders"], parameters)
+                row = await (await connection.execute(QUERIES["count_open_runs"], parameters)).fetchone()
+                if row is None or row["runs"] >= most_open:
+                    raise Overloaded("jobs", f"{most_open} runs of this tenant wait or go on; wait for their end")
             await connection.execute(QUERIES["insert_job_run"], parameters)
             await connection.execute(f"NOTIFY {CHANNEL}".encode())
             return {"run": str(id_)}
@@ -97,11 +111,6 @@ class JobRuns(PostgresStore):
     async def open(self, limit: int = 100) -> list[Run]:
         """Return runs that are queued, running or being undone, the oldest first."""
         return await self._find(states=OPEN, limit=limit, oldest_first=True)
-
-    async def count_open(self, tenant: str) -> int:
-        """Count the queued and running runs of a tenant."""
-        row = await self._one(QUERIES["count_open_runs"], {"tenant": tenant})
-        return int(row["runs"])
 
     async def last_at(self, job: JobName, requested_by: str) -> datetime | None:
         """Return when this requester last ordered a job."""

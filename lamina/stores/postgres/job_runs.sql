@@ -3,6 +3,10 @@ INSERT INTO job_runs (id, job, tenant, workspace, namespace, state, is_dry_run, 
 VALUES (%(id)s, %(job)s, %(tenant)s, %(workspace)s, %(namespace)s, 'queued', %(is_dry_run)s, %(is_forced)s,
         %(requested_by)s, %(moment)s)
 
+-- name: hold_orders
+-- Until the transaction ends: two orders that count at once would both be the last one.
+SELECT pg_advisory_xact_lock(hashtextextended(%(tenant)s, 6))
+
 -- name: count_open_runs
 SELECT count(*) AS runs FROM job_runs WHERE tenant = %(tenant)s AND state IN ('queued', 'running', 'undoing')
 

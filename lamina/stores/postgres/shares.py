@@ -9,7 +9,7 @@ from uuid import UUID
 from lamina.core.events import Event, EventKind
 from lamina.core.paging import Page
 from lamina.core.scope import Scope
-from lamina.core.sharing import MAX_SHARES_INTO, Share
+from lamina.core.sharing import MAX_SHARES_INTO, Share, refuse_past
 from lamina.core.tiers import Segment
 from lamina.errors import Conflict, NotFound
 from lamina.stores.postgres.connection import Connection, in_transaction
@@ -53,10 +53,13 @@ class Shares(PostgresStore):
         """Store a share and return its id; an equal one takes the new expiry and label.
 
         Raises:
+            InvalidInput: If it ends before it begins.
             Conflict: If the other workspace has the most active shares that it may have.
         """
 
         async def write(connection: Connection) -> Json:
+            # Here, where an order that was accepted and comes again does not pass.
+            refuse_past(share)
             cursor = await connection.execute(
                 QUERIES["put_share"], {**asdict(share), "tenant": tenant, "tags": list(share.tags)}
             )
