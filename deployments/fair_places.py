@@ -13,6 +13,8 @@ from lamina.settings.loading import Settings
 
 ACTIVE_S = 10.0
 LONGEST_WAIT_S = 10.0
+LOOK_S = 1.0
+"""Time between two looks whether a request may begin: others may have stopped asking."""
 
 
 def share_limits(settings: Settings) -> FairShareLimits:
@@ -101,7 +103,9 @@ class FairPlaces:
         self._waiting[tenant].append(turn)
         try:
             async with asyncio.timeout(LONGEST_WAIT_S):
-                await turn.begun
+                while not turn.begun.done():
+                    await asyncio.wait([turn.begun], timeout=LOOK_S)
+                    self._wake(tenant)
         except BaseException as error:
             self._leave(tenant, turn)
             if isinstance(error, TimeoutError):

@@ -27,7 +27,7 @@ from lamina.api.procedures import ProcedureOut, ProcedurePatch
 from lamina.api.sessions import SessionMessageOut
 from lamina.core.documents import StoredDocument, StoredPassage, Upload
 from lamina.core.memories import Edge, Entity, MemoryKind, as_utc
-from lamina.core.preconditions import Precondition
+from lamina.core.preconditions import ANY_ETAG, Precondition
 from lamina.core.principals import Principal, ScopeField, Verb
 from lamina.core.scope import Scope
 from lamina.errors import Conflict, InvalidInput, NotFound, OutsideBounds, PreconditionFailed
@@ -218,7 +218,8 @@ async def _change_document(
     is_passage = found.kind is MemoryKind.PASSAGE
     passage = await services.documents.reads.passage(principal.tenant, found.id) if is_passage else None
     is_beside = retry_if_exception_type(PreconditionFailed)
-    tries = stop_after_attempt(MOST_TRIES if condition.match is None else 1)
+    names_state = condition.match is not None and ANY_ETAG not in condition.match
+    tries = stop_after_attempt(1 if names_state else MOST_TRIES)
     async for attempt in AsyncRetrying(retry=is_beside, stop=tries, reraise=True):
         with attempt:
             await _put_changed(services, principal, found, passage, sent, condition)

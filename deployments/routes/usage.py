@@ -39,6 +39,8 @@ async def show_usage(
     after = until or utc_now().date() + timedelta(days=1)
     first = since or after - timedelta(days=USUAL_DAYS)
     if not timedelta() < after - first <= timedelta(days=MOST_DAYS):
+        if until is None:
+            raise InvalidInput("since", f"is {first}, which is not 1 to {MOST_DAYS} days before tomorrow; name until")
         raise InvalidInput("until", f"is {after}, which is not 1 to {MOST_DAYS} days after since ({first})")
     await services.usage.flush()
     days = await services.usage_days.days(principal.tenant, first, after)

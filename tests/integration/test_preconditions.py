@@ -108,6 +108,21 @@ async def test_of_many_writers_of_a_document_one_replaces_a_version(application:
     assert {answer.status_code for answer in answers} == {HTTPStatus.OK, HTTPStatus.PRECONDITION_FAILED}
 
 
+async def test_changes_that_insist_on_any_version_all_take_place(application: Application) -> None:
+    client = application.client()
+    created = (await put(client, "The plan")).json()
+
+    answers = await asyncio.gather(
+        *(
+            client.patch(f"/v1/memories/{created['id']}", json={"title": f"Plan {agent}"}, headers={"If-Match": "*"})
+            for agent in range(AGENTS)
+        )
+    )
+
+    assert {answer.status_code for answer in answers} == {HTTPStatus.OK}
+    assert (await client.get(f"/v1/documents/{created['id']}")).json()["version"] == 1 + AGENTS
+
+
 async def refusals(client: httpx.AsyncClient) -> list[Any]:
     id_ = (await client.get("/v1/documents", params={"key": "plan"})).json()["documents"][0]["id"]
     return [

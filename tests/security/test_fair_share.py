@@ -11,6 +11,7 @@ from uuid import UUID, uuid4
 import pytest
 from starlette.datastructures import Headers
 
+from deployments import fair_places
 from deployments.api import build_api
 from deployments.fair_places import FairPlaces
 from deployments.front_door import LARGE_BYTES, _is_large
@@ -161,6 +162,23 @@ async def test_those_who_waited_all_begin_when_the_other_has_gone() -> None:
     await crowd.finish(1)
 
     assert crowd.working["loud"] == 7 + 1
+
+
+async def test_one_that_waits_behind_a_large_request_begins_once_no_other_asks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fair_places, "LOOK_S", 0.01)
+    crowd = Crowd()
+    await crowd.send(key_of("other"), 1)
+    await crowd.send(key_of("acme"), 1, is_large=True)
+    await crowd.send(key_of("acme"), 1)
+    before = crowd.working["acme"]
+
+    crowd.now += LIMITS.active_s
+    async with asyncio.timeout(30):
+        while crowd.working["acme"] < 2 and not crowd.refused:  # noqa: ASYNC110 - it looks by itself
+            await asyncio.sleep(0.01)
+    await crowd.finish(3)
+
+    assert (before, crowd.refused.total()) == (1, 0)
 
 
 async def test_a_cancelled_request_leaves_its_place_and_its_turn() -> None:
