@@ -30,9 +30,10 @@ def render_search(request: CacheableRequest[SearchRequest], answer: Answer) -> R
 
 def render_context(request: CacheableRequest[ContextRequest], answer: ContextAnswer) -> RenderedAnswer:
     """Write a context block."""
-    block, degraded, asked = answer.block, [*answer.degraded, *request.degraded], request.request.search.time
+    block, degraded = answer.block, [*answer.degraded, *request.degraded]
+    tokens, time = request.request.budget_tokens, request.request.search.time
     return RenderedAnswer(
-        body=_json(ContextOut.from_block(block, answer.budget_tokens, degraded, explain=request.explain, time=asked)),
+        body=_json(ContextOut.from_block(block, tokens, degraded, explain=request.explain, time=time)),
         notes=_own_notes(block.used),
         is_empty=not block.text,
         is_whole=answer.is_whole,

@@ -21,6 +21,11 @@ from lamina.text.hygiene import clean_id
 MAX_ETAGS_CHARS = 2000
 
 
+def sent_ids(request: Request, **ids: str | None) -> dict[str, str]:
+    """Return the ids that a request names in its query: a key's bounds fill the others in."""
+    return {name: id_ for name, id_ in ids.items() if id_ is not None and name in request.query_params}
+
+
 async def scope_in(
     request: Request,
     workspace: Annotated[Id, Query(description="Project.")] = DEFAULT_WORKSPACE,
@@ -31,8 +36,7 @@ async def scope_in(
 ) -> ScopeIn:
     """Read the ids of a request without a body."""
     ids = {"workspace": workspace, "namespace": namespace, "user": user, "agent": agent, "swarm": swarm}
-    # Only those that are sent: a key's bounds fill the others in.
-    return ScopeIn(**{name: id_ for name, id_ in ids.items() if id_ is not None and name in request.query_params})
+    return ScopeIn(**sent_ids(request, **ids))
 
 
 ScopeDep = Annotated[ScopeIn, Depends(scope_in)]
@@ -57,15 +61,14 @@ async def place_in(
     namespace: Annotated[Id, Query(description="Subdivision of the workspace.")] = DEFAULT_NAMESPACE,
 ) -> PlaceIn:
     """Read the workspace and namespace of a request without a body."""
-    ids = {"workspace": workspace, "namespace": namespace}
-    return PlaceIn(**{name: id_ for name, id_ in ids.items() if name in request.query_params})
+    return PlaceIn(**sent_ids(request, workspace=workspace, namespace=namespace))
 
 
 async def workspace_in(
     request: Request, workspace: Annotated[Id, Query(description="Project.")] = DEFAULT_WORKSPACE
 ) -> WorkspaceIn:
     """Read the workspace of a request without a body."""
-    return WorkspaceIn(workspace=workspace) if "workspace" in request.query_params else WorkspaceIn()
+    return WorkspaceIn(**sent_ids(request, workspace=workspace))
 
 
 PlaceDep = Annotated[PlaceIn, Depends(place_in)]

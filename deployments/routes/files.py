@@ -15,7 +15,7 @@ from deployments.access import MEMORIES, OWN_MEMORIES, Access
 from deployments.bodies import body_of
 from deployments.guard import allow
 from deployments.json_bodies import JsonRoute
-from deployments.routes.dependencies import PRECONDITION_FAILED, IfMatch, IfNoneMatch
+from deployments.routes.dependencies import PRECONDITION_FAILED, IfMatch, IfNoneMatch, sent_ids
 from deployments.routes.paging import Listing, paged
 from deployments.services import PrincipalDep, ServicesDep
 from deployments.write_metrics import measured_write
@@ -65,9 +65,7 @@ async def file_scope(
     agent: Annotated[Id | None, Query(description="Agent that writes.")] = None,
 ) -> ScopeIn:
     """Read the ids of a request that names its workspace in the path."""
-    ids = {"namespace": namespace, "user": user, "agent": agent}
-    sent = {name: id_ for name, id_ in ids.items() if id_ is not None and name in request.query_params}
-    return ScopeIn(workspace=workspace, **sent)
+    return ScopeIn(workspace=workspace, **sent_ids(request, namespace=namespace, user=user, agent=agent))
 
 
 FileScopeDep = Annotated[ScopeIn, Depends(file_scope)]

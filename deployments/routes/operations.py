@@ -13,6 +13,7 @@ from deployments.routes.dependencies import ScopeDep
 from deployments.routes.paging import Listing, paged
 from deployments.services import PrincipalDep, ServicesDep
 from lamina.api.operations import OperationOut, OperationsOut
+from lamina.core.erasures import Erasure
 from lamina.core.operations import Operation
 from lamina.core.principals import Verb
 from lamina.stores.postgres.owners import OwnedKind
@@ -21,11 +22,11 @@ router = APIRouter(prefix="/v1/operations", tags=["operations"], route_class=Jso
 LOOK_AGAIN_S = 2
 
 
-def tell_progress(operation: Operation, response: Response) -> None:
-    """Say in an answer's status and headers whether an operation goes on."""
-    if not operation.is_complete:
+def tell_progress(order: Operation | Erasure, response: Response) -> None:
+    """Say in an answer's status and headers whether an operation or an erasure goes on, and where to ask."""
+    if not order.is_complete:
         response.status_code = HTTPStatus.ACCEPTED
-        response.headers["Location"] = f"/v1/operations/{operation.id}"
+        response.headers["Location"] = f"/v1/{'erasures' if isinstance(order, Erasure) else 'operations'}/{order.id}"
         response.headers["Retry-After"] = str(LOOK_AGAIN_S)
 
 

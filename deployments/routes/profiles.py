@@ -9,7 +9,7 @@ from deployments.access import MEMORIES, OWN_MEMORIES, WHOLE_USER, Access
 from deployments.bodies import body_of
 from deployments.guard import allow
 from deployments.json_bodies import JsonRoute
-from deployments.routes.dependencies import ScopeDep
+from deployments.routes.dependencies import ScopeDep, sent_ids
 from deployments.routes.paging import Listing, paged
 from deployments.services import PrincipalDep, ServicesDep
 from lamina.api.fields import Id
@@ -33,7 +33,7 @@ of_tenant = APIRouter(prefix="/v1/users/profile", route_class=JsonRoute)
 
 async def user_in(request: Request, user: Annotated[Id | None, Query(description="Person.")] = None) -> UserIn:
     """Read the user of a request without a body."""
-    return UserIn(user=user) if user is not None and "user" in request.query_params else UserIn()
+    return UserIn(**sent_ids(request, user=user))
 
 
 UserDep = Annotated[UserIn, Depends(user_in)]

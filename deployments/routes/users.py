@@ -10,6 +10,7 @@ from pydantic import AwareDatetime
 from deployments.access import EVERYWHERE, WHOLE_USER, Access
 from deployments.guard import allow
 from deployments.json_bodies import JsonRoute
+from deployments.routes.operations import tell_progress
 from deployments.routes.paging import Listing, paged
 from deployments.services import PrincipalDep, ServicesDep
 from lamina.api.fields import Id
@@ -19,7 +20,6 @@ from lamina.stores.postgres.owners import OwnedKind
 from lamina.text.hygiene import clean_id
 
 router = APIRouter(prefix="/v1", tags=["operations"], route_class=JsonRoute)
-LOOK_AGAIN_S = 2
 
 
 @router.delete("/users", responses={HTTPStatus.ACCEPTED: {"model": ErasureOut, "description": "It goes on."}})
@@ -36,10 +36,7 @@ async def erase_user(
     receipt; 202: it goes on, and `Location` names where to ask. Needs an admin's key.
     """
     erasure = await services.erasures.order(principal.tenant, user)
-    if not erasure.is_complete:
-        response.status_code = HTTPStatus.ACCEPTED
-        response.headers["Location"] = f"/v1/erasures/{erasure.id}"
-        response.headers["Retry-After"] = str(LOOK_AGAIN_S)
+    tell_progress(erasure, response)
     return ErasureOut.from_erasure(erasure, user)
 
 

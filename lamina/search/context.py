@@ -68,7 +68,6 @@ class ContextAnswer:
 
     Args:
         block: The block.
-        budget_tokens: The budget that held.
         degraded: Parts that did not answer, with the reasons.
         is_whole: Whether all answered that is not switched off.
         graph: The rankings of the graph's sources.
@@ -76,7 +75,6 @@ class ContextAnswer:
     """
 
     block: ContextBlock
-    budget_tokens: int
     degraded: Mapping[str, str]
     is_whole: bool
     graph: Mapping[Source, Ranking] | None
@@ -152,7 +150,6 @@ class ContextSearch:
         )
         return ContextAnswer(
             block=build_context(hits, extras, budget_tokens=request.budget_tokens, form=request.form),
-            budget_tokens=request.budget_tokens,
             degraded={**answer.degraded, **no_profile, **no_facts, **no_files, **no_pinned},
             is_whole=answer.is_whole and not (no_profile or no_facts or no_files or no_pinned),
             graph=answer.graph,

@@ -139,7 +139,8 @@ class Explorer:
             Unavailable: If the graph does not answer.
         """
         if len(start.names) + len(start.ids) != 1:
-            raise InvalidInput("name", "is missing; give either the name of an entity or an id")
+            reason = "is given beside id" if start.names and start.ids else "is missing"
+            raise InvalidInput("name", f"{reason}; the start is the name of one entity, or an id")
         named = await self._named(scope, start.names)
         known = [entity for of_name in named for entity in of_name]
         ids = (known[0].id,) if known else await self._ids(scope, start)

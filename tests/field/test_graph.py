@@ -178,6 +178,17 @@ async def test_a_name_that_nobody_can_write_is_refused(application: Application)
     assert refused.status_code == 422
 
 
+@pytest.mark.parametrize(
+    ("start", "reason"), [({"name": "Ann", "id": str(UUID(int=1))}, "is given beside id"), ({}, "is missing")]
+)
+async def test_neighbours_are_those_of_one_start(application: Application, start: Json, reason: str) -> None:
+    refused = await application.client().get("/v1/graph/neighbours", params=start)
+
+    assert refused.status_code == 422
+    assert [error["field"] for error in refused.json()["errors"]] == ["name"]
+    assert f"name: {reason}; the start is" in refused.json()["detail"]
+
+
 async def test_the_hints_of_a_context_obey_its_filters(application: Application) -> None:
     client = application.client()
     await state(client, ("Petra Nowak", "works_at", "Initech"))
