@@ -28,7 +28,7 @@ from lamina.stores.postgres.knowledge import TimedFact
 from lamina.stores.postgres.links import delete_edge, delete_entity
 from lamina.stores.postgres.outbox import enqueue
 from lamina.stores.postgres.trash import TrashPolicy
-from lamina.stores.postgres.validity import read_statements, replace_edges
+from lamina.stores.postgres.validity import read_statements, replace_edges, restate_edge
 from lamina.text.hygiene import clean_id, clean_name
 from lamina.text.words import name_key
 
@@ -176,6 +176,7 @@ class GraphRecorder:
         Raises:
             InvalidInput: For an unclean name or relation, an edge from an entity to itself, or a beginning to come.
             NotFound: If the scope has no edge with an id that is to be replaced, or others than its user state it.
+            Conflict: If its source stated another beginning, and the edge has ended since or begun again.
         """
         stated, now = _clean_edge(fact.stated, "", type_field="relation"), self._clock()
         begin = fact.valid_from or now
@@ -191,7 +192,11 @@ class GraphRecorder:
             await self._restorer.restore_stated(connection, scope.tenant, returning)
             put = await self._linker.assert_edges(connection, scope, prepared, [evidence])
             result = put[edge_key(stated.edge)]
-            replaced = await replace_edges(connection, scope, fact.replaces, result.id, begin) if fact.replaces else {}
+            replaced: dict[UUID, UUID] = {}
+            if fact.replaces:
+                replaced = await replace_edges(connection, scope, fact.replaces, result.id, begin)
+            elif fact.valid_from is not None and result.existed:
+                await restate_edge(connection, scope, result.id, source, begin)
             await enqueue(connection, "graph", sorted(set(replaced.values())))
             await bump_epoch(connection, scope, teaches=True)
             await record_event(connection, _written(scope, [result], "edges"))

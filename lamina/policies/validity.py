@@ -62,6 +62,12 @@ def tells_of_state(relation: str) -> bool:
     return relation in STATES or relation in ENDS or relation.endswith(OWN_VALUE)
 
 
+def exclude_each_other(relation: str, other: str) -> bool:
+    """Report whether two relations of a subject state the same, which can hold only once."""
+    state = STATES.get(relation, relation)
+    return state == STATES.get(other, other) and _holds_once(state)
+
+
 @dataclass(frozen=True, slots=True)
 class Claim:
     """A piece of evidence for an edge of one subject.

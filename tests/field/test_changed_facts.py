@@ -284,6 +284,57 @@ async def test_nothing_is_reached_through_a_fact_that_held_no_longer(
     assert ("Zorblat" in reached.text) is is_found, reached.text
 
 
+@pytest.mark.parametrize("relation", ["speaks", "lives_in"])
+@pytest.mark.parametrize("other", [MAY, JULY])
+async def test_a_source_that_states_another_beginning_corrects_it(
+    application: Application, relation: str, other: str
+) -> None:
+    client = application.client()
+
+    async def begins() -> list[str]:
+        listed = await client.get("/v1/facts", params={"subject": "Orion", "relation": relation})
+        return [fact["valid_from"][:10] for fact in listed.json()["facts"]]
+
+    first = await state(client, "Orion", relation, "Latium", valid_from=JUNE)
+    again = await state(client, "Orion", relation, "Latium", valid_from=other)
+    corrected_to = await begins()
+    await state(client, "Orion", relation, "Latium")
+
+    assert (again["id"], again["existed"]) == (first["id"], True)
+    assert corrected_to == await begins() == [other[:10]]
+
+
+async def test_a_source_says_that_a_fact_began_again(application: Application) -> None:
+    client = application.client()
+    for object_, begin in [("Paris", MAY), ("Berlin", JUNE), ("Paris", JULY), ("Berlin", JUNE), ("Paris", JULY)]:
+        await state(client, "Ann", "lives_in", object_, valid_from=begin)
+
+    assert await held(client, "Ann") == [("Paris", None), ("Berlin", "2026-07-01"), ("Paris", "2026-06-01")]
+    assert await held(client, "Ann", as_of="2026-06-15T00:00:00Z") == [("Berlin", "2026-07-01")]
+
+
+async def test_a_beginning_that_a_source_cannot_state_again_is_refused(application: Application) -> None:
+    client = application.client()
+    for object_, begin in [("Paris", MAY), ("Berlin", JUNE), ("Paris", JULY)]:
+        await state(client, "Ann", "lives_in", object_, valid_from=begin)
+    await state(client, "Ann", "works_at", "Initech", valid_from=MAY)
+    await state(client, "Ann", "left", "Initech", valid_from=JUNE)
+    await state(client, "Ann", "speaks", "Latin", valid_from=MAY, user="ben")
+    await state(client, "Ann", "has_status", "ill", valid_from=MAY, user="ben")
+    await state(client, "Ann", "has_status", "well", valid_from=JUNE)
+
+    async def refused(relation: str, object_: str, begin: str, **fields: str) -> str:
+        body = {"subject": "Ann", "relation": relation, "object": object_, "valid_from": begin, **fields}
+        answer = await client.post("/v1/facts", json=body)
+        assert answer.status_code == 409, answer.text
+        return str(answer.json()["detail"])
+
+    assert "with another source" in await refused("lives_in", "Paris", "2026-07-02T10:00:00Z")
+    assert "ended on 2026-06-01" in await refused("works_at", "Initech", JULY)
+    assert "ended on 2026-06-01" in await refused("has_status", "ill", JULY, user="ben")
+    assert await held(client, "Ann", relation="has_status", user="ben", as_of=JULY) == [("well", None)]
+
+
 async def test_another_users_private_facts_are_not_listed(application: Application) -> None:
     client = application.client()
     await state(client, "Orion", "likes", "Tea", user="ann")

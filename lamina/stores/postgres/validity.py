@@ -2,13 +2,14 @@
 
 from collections import defaultdict
 from collections.abc import Collection, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
 from lamina.core.scope import Scope
-from lamina.errors import InvalidInput, NotFound
-from lamina.policies.validity import ENDS, OWN_VALUE, STATES, Claim, decide_validities
+from lamina.errors import Conflict, InvalidInput, NotFound
+from lamina.policies.validity import ENDS, OWN_VALUE, STATES, Claim, decide_validities, exclude_each_other
 from lamina.stores.postgres.connection import Connection, Pool, connect, scope_parameters
 from lamina.stores.postgres.queries import load_queries
 
@@ -122,3 +123,45 @@ async def replace_edges(
     await connection.execute(QUERIES["replace_edges"], {**parameters, "old": sorted(subjects)})
     await settle_edges(connection, {subject, *subjects.values()})
     return subjects
+
+
+async def restate_edge(connection: Connection, scope: Scope, id_: UUID, source: str, at: datetime) -> None:
+    """Let an edge begin when a source says that stated another beginning before.
+
+    Within the time in which it held by that word, the source corrects the beginning. After that time the edge begins
+    again, in the place of the one that took its own.
+
+    Args:
+        connection: Inside the transaction that stored the statement.
+        scope: Where the edge is.
+        id_: The edge.
+        source: As it counts.
+        at: When the edge begins.
+
+    Raises:
+        Conflict: If the edge held several times, or was taken back: a source has one beginning of it.
+    """
+    parameters = {**scope_parameters(scope), "id": id_, "source": source, "at": at}
+    said = await (await connection.execute(QUERIES["find_statement"], parameters)).fetchone()
+    if said is None or at in said["begins"]:
+        return
+    end = next((end for end in said["ends"] if end is None or end > said["seen_at"]), said["ends"][-1])
+    if end is None or at < end:
+        await lock_subjects(connection, {said["from_id"]})
+        await connection.execute(QUERIES["move_statement"], parameters)
+        await settle_edges(connection, {said["from_id"]})
+        return
+    remedy = "state this with another source (POST /v1/facts)"
+    last = said["ends"][-1]
+    if last is None or at < last:
+        raise Conflict(f"fact {id_} began again on {said['begins'][-1].isoformat()}; {remedy}")
+    successor = await (await connection.execute(QUERIES["find_successor"], parameters)).fetchone()
+    if (
+        successor is not None
+        and successor["from_id"] == said["from_id"]
+        and exclude_each_other(successor["type"], said["type"])
+    ):
+        with suppress(NotFound):  # Others state the one in its place, which one user alone ends for nobody.
+            await replace_edges(connection, scope, [successor["id"]], id_, at)
+            return
+    raise Conflict(f"fact {id_} ended on {last.isoformat()}; {remedy}")

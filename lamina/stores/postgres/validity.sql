@@ -75,3 +75,39 @@ WHERE edge_id = %(new)s AND (replaced_at = %(at)s OR replaced_by = ANY(%(old)s) 
 INSERT INTO edge_replacements (edge_id, replaced_by, replaced_at)
 SELECT id, %(new)s, %(at)s FROM unnest(%(old)s::uuid[]) AS told (id) ORDER BY id
 ON CONFLICT (edge_id, replaced_by) DO UPDATE SET replaced_at = excluded.replaced_at
+
+-- name: find_statement
+-- What a source stated before, at another moment than now, with all times in which the edge held, the last one last.
+SELECT e.from_id, e.type, v.seen_at,
+       ARRAY(SELECT lower(h) FROM unnest(e.held_before) AS h) || coalesce(e.valid_from, e.first_seen_at) AS begins,
+       ARRAY(SELECT upper(h) FROM unnest(e.held_before) AS h) || e.valid_to AS ends
+FROM edges e
+JOIN edge_evidence v ON v.edge_id = e.id
+WHERE e.id = %(id)s AND v.memory_id IS NULL AND v.user_id IS NOT DISTINCT FROM %(user_id)s
+  AND sha256_of(v.source) = sha256_of(%(source)s) AND v.seen_at <> %(at)s
+
+-- name: move_statement
+WITH moved AS (
+    UPDATE edge_evidence SET seen_at = %(at)s
+    WHERE edge_id = %(id)s AND memory_id IS NULL AND user_id IS NOT DISTINCT FROM %(user_id)s
+      AND sha256_of(source) = sha256_of(%(source)s)
+)
+UPDATE edges e
+SET first_seen_at = least(%(at)s, (SELECT min(v.seen_at) FROM edge_evidence v
+                                   WHERE v.edge_id = e.id
+                                     AND NOT (v.memory_id IS NULL AND v.user_id IS NOT DISTINCT FROM %(user_id)s
+                                              AND sha256_of(v.source) = sha256_of(%(source)s))))
+WHERE e.id = %(id)s
+
+-- name: find_successor
+-- The edge that holds at a moment in the place of one that ended before it.
+WITH RECURSIVE later AS (
+    SELECT e.replaced_by AS id, ARRAY[e.id] AS before FROM edges e WHERE e.id = %(id)s
+    UNION ALL
+    SELECT e.replaced_by, later.before || e.id
+    FROM later JOIN edges e ON e.id = later.id
+    WHERE e.valid_to <= %(at)s AND e.id <> ALL (later.before)
+)
+SELECT e.id, e.from_id, e.type
+FROM later JOIN edges e ON e.id = later.id
+WHERE e.valid_to IS NULL OR e.valid_to > %(at)s
