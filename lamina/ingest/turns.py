@@ -404,7 +404,8 @@ class Recorder:
             put, entries, back = await self._put(connection, scope, prepared, now, witness)
             fresh = {note.id for note in put if not note.existed}
             stored = {id_: id_ for id_ in fresh} | _stored_as(prepared, put, back)
-            derived = [replace(item, id=stored[item.id]) for item in prepared if item.id in stored]
+            # One that is written again rests on these sources, too; a note that says the same in other words does not.
+            derived = [replace(item, id=note.id) for item, note in zip(prepared, put, strict=True) if not note.merged]
             await derive_notes(connection, scope, derived)
             renamed = links.renamed(stored)
             nodes = await self._linker.write(connection, scope, renamed, fresh | back)

@@ -36,3 +36,27 @@ async def test_a_note_cannot_be_made_from_what_its_scope_does_not_have(applicati
         assert unknown in refused.json()["detail"]
     listed = (await client.get("/v1/notes")).json()["notes"]
     assert listed == []
+
+
+async def test_a_note_that_is_written_again_goes_with_what_it_is_made_from_then_too(application: Application) -> None:
+    client = application.client()
+    texts = "the first fact", "the second one", "the third one"
+    first, second, third = [(await client.post("/v1/notes", json={"content": text})).json()["id"] for text in texts]
+    ids = []
+    for summary, sources in [("A", [first]), ("A", [second]), ("B", []), ("B", [first]), ("C", [third])]:
+        body = {"content": f"the facts in short, {summary}", "derived_from": sources}
+        ids.append((await client.post("/v1/notes", json=body)).json()["id"])
+    [of_itself, unknown] = [
+        await client.post("/v1/notes", json={"content": "the facts in short, C", "derived_from": [source]})
+        for source in (ids[-1], str(uuid4()))
+    ]
+
+    await client.delete(f"/v1/notes/{second}")
+    after_second = [(await client.get(f"/v1/notes/{id_}")).status_code for id_ in ids]
+    await client.delete(f"/v1/notes/{first}")
+    after_first = [(await client.get(f"/v1/notes/{id_}")).status_code for id_ in ids]
+
+    assert (ids[0], ids[2]) == (ids[1], ids[3])
+    assert (of_itself.status_code, unknown.status_code) == (422, 422)
+    assert after_second == [404, 404, 200, 200, 200]
+    assert after_first == [404, 404, 404, 404, 200]
