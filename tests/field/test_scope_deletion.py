@@ -151,6 +151,22 @@ async def test_a_deletion_ends_though_an_expired_note_lies_in_the_scope(applicat
     assert await counted(admin, workspace="own") == NOTHING
 
 
+async def test_an_undo_brings_back_a_note_that_was_deleted_before_its_source(application: Application) -> None:
+    admin = application.client(application.new_key(application.tenant, KeyRole.ADMIN))
+    content = {"workspace": "east", "content": f"in short {uuid4()}"}
+    made = await sent(admin, "POST", "/v1/notes", json=content)
+    source = await sent(admin, "POST", "/v1/notes", json={"workspace": "east", "content": f"at length {uuid4()}"})
+    again = await sent(admin, "POST", "/v1/notes", json={**content, "derived_from": [source["id"]]})
+    deletion = await sent(admin, "POST", "/v1/scopes/delete", json={"workspace": "east"})
+    operation = await ended(admin, deletion["operation"])
+
+    back = await undone(admin, operation)
+
+    assert made["id"] == again["id"] < source["id"]
+    assert (operation["counts"]["notes"], back["counts"]["notes"]) == (2, 2)
+    assert [(await admin.get(f"/v1/notes/{one['id']}")).status_code for one in (made, source)] == [200, 200]
+
+
 async def test_an_undo_leaves_what_others_deleted_meanwhile_in_the_trash(application: Application) -> None:
     admin = application.client(application.new_key(application.tenant, KeyRole.ADMIN))
     await fill(admin, workspace="own")

@@ -152,6 +152,29 @@ async def test_a_note_made_from_several_comes_back_with_the_last_of_them(applica
     assert seen == [[200, 404, 404], [200, 200, 200]]
 
 
+async def test_a_note_that_was_deleted_before_its_source_is_not_restored_without_that(application: Application) -> None:
+    client = application.client()
+    source, newer = [
+        (await sent(client, "POST", "/v1/notes", json={"content": f"Source {uuid4()}"}))["id"] for _ in range(2)
+    ]
+    body = {"content": f"A derived one {uuid4()}", "derived_from": [source, newer]}
+    made = (await sent(client, "POST", "/v1/notes", json=body))["id"]
+    for id_ in (made, newer, source):
+        await sent(client, "DELETE", f"/v1/notes/{id_}")
+
+    refused = [await client.post(f"/v1/trash/{made}/restore")]
+    await sent(client, "POST", f"/v1/trash/{source}/restore")
+    refused.append(await client.post(f"/v1/trash/{made}/restore"))
+    meanwhile = await client.get(f"/v1/notes/{made}")
+    await sent(client, "POST", f"/v1/trash/{newer}/restore")
+    await sent(client, "POST", f"/v1/trash/{made}/restore")
+
+    assert [answer.status_code for answer in refused] == [409, 409]
+    assert "restore these first" in refused[0].json()["detail"]
+    assert meanwhile.status_code == 404
+    assert (await client.get(f"/v1/notes/{made}")).status_code == 200
+
+
 async def test_a_note_written_again_ends_and_rests_on_others_as_is_written_then(application: Application) -> None:
     client, text = application.client(), f"The {WORD} boat of {uuid4()}"
     older, newer = [(await sent(client, "POST", "/v1/notes", json={"content": f"{uuid4()}"}))["id"] for _ in range(2)]
