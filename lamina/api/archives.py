@@ -40,8 +40,9 @@ class RestoredNoteOut(Output):
 
     id: UUID = Field(description="Id of the note.")
     status: RestoreStatus = Field(
-        description="restored; existed: its scope has the same text again, and it stays archived; not_archived; "
-        "unreadable: its file is damaged, and nothing changed."
+        description="restored; existed: its scope has the same text again, and it stays archived; corrected: the "
+        "message that it was drawn from says something else by now, and it stays archived; not_archived; unreadable: "
+        "its file is damaged, and nothing changed."
     )
     lacks_vectors: bool = Field(description="Whether it waits for the job reembed before it is found by meaning.")
     error: str | None = Field(description="Why it is unreadable.")

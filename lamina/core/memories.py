@@ -81,6 +81,7 @@ class RestoreStatus(StrEnum):
 
     RESTORED = "restored"
     EXISTED = "existed"
+    CORRECTED = "corrected"
     NOT_ARCHIVED = "not_archived"
     UNREADABLE = "unreadable"
 

@@ -42,6 +42,7 @@ from lamina.ingest.embedding import EmbeddingBudget, embed_in_time
 from lamina.ingest.memory_linking import LinkDraft, MemoryLinker, MemoryText, PreparedLinks
 from lamina.ingest.write_once import write_once
 from lamina.stores.postgres.agent_turns import insert_turn
+from lamina.stores.postgres.archive_catalog import mark_corrected
 from lamina.stores.postgres.connection import Before, Connection, Pool, connect, in_transaction
 from lamina.stores.postgres.epochs import bump_epoch
 from lamina.stores.postgres.events import record_event, record_events
@@ -591,7 +592,9 @@ class Recorder:
         entries = await unlink_deleted(connection, self._linker, deletion)
         notes, put, back = await self._put(connection, scope, turn.notes, now, witness)
         fresh = {note.id for note in notes if not note.existed}
-        unlinked = await self._linker.forget(connection, [id_])
+        # Facts of archived notes stay in the graph.
+        archived = await mark_corrected(connection, scope.tenant, f"message:{id_}", stated, now)
+        unlinked = await self._linker.forget(connection, [id_, *archived])
         links = turn.links.renamed(_stored_as(turn.notes, notes, back))
         linked = await self._linker.write(connection, scope, links, {id_} | fresh | back)
         deleted = [Event.of(scope, EventKind.NOTE_DELETED, *deletion.deleted)] if deletion.deleted else []

@@ -11,6 +11,7 @@ from lamina.maintenance.archive_cleanup import require_folder_of
 from lamina.stores.archive import Archive, ArchivedNote
 from lamina.stores.postgres.archive_catalog import ArchivedEntry, RestoreOutcome, delete_entries
 from lamina.stores.postgres.archive_transfer import (
+    find_tellers,
     restore_chunks,
     restore_links,
     restore_links_from,
@@ -41,6 +42,15 @@ async def restore_entries(
     sessions = {entry.id: entry.session for entry in listed if entry.session is not None}
     # Its session may have been renamed since the file was written.
     notes = [replace(note, session=sessions[note.id] or None) if note.id in sessions else note for note in read]
+    corrected = {entry.id for entry in listed if entry.is_corrected}
+    tellers = await find_tellers(connection, listed[0].scope(), [note for note in notes if note.id in corrected])
+    # What another message says is drawn from that one; what none says any more stays in the archive.
+    untold = corrected - tellers.keys()
+    notes = [
+        replace(note, source=f"message:{tellers[note.id]}") if note.id in tellers else note
+        for note in notes
+        if note.id not in untold
+    ]
     new = await restore_notes(connection, notes)
     back = [note for note in notes if note.id in new]
     embedded = await restore_chunks(connection, back)
@@ -49,7 +59,13 @@ async def restore_entries(
     await delete_entries(connection, sorted(new))
     if back:
         await _announce(connection, listed[0], back)
-    return [_outcome(entry.id, {note.id for note in notes}, new, embedded) for entry in listed]
+    readable = {note.id for note in read}
+    return [
+        RestoreOutcome(entry.id, RestoreStatus.CORRECTED)
+        if entry.id in untold & readable
+        else _outcome(entry.id, readable, new, embedded)
+        for entry in listed
+    ]
 
 
 async def _announce(connection: Connection, entry: ArchivedEntry, notes: Sequence[ArchivedNote]) -> None:

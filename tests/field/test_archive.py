@@ -214,3 +214,43 @@ async def test_pages_of_the_archive_follow_each_other(app: Application) -> None:
     ]
 
     assert [note["id"] for page in pages for note in page] == sorted(ids)
+
+
+async def test_what_was_drawn_from_a_message_that_was_corrected_stays_in_the_archive(app: Application) -> None:
+    client, admin = app.client(), admin_of(app)
+    texts = ["We decided to ship on Fridays. I live in Paris.", "We decided to meet on Mondays."]
+    again = ["We decided to meet on Mondays.", "As I said: We decided to meet on Mondays. Good."]
+    said = []
+    for session, contents in ("s 1", texts), ("s 2", again):
+        messages = [{"role": "user", "name": "Ann", "content": content} for content in contents]
+        turn = (await client.post("/v1/turns", json={"session": session, "user": session, "messages": messages})).json()
+        said.append([message["id"] for message in turn["messages"]])
+    notes = {
+        (user, note["content"]): note["id"]
+        for user in ("s 1", "s 2")
+        for note in (await client.get("/v1/notes", params={"user": user})).json()["notes"]
+    }
+    await app.indexed()
+    await archive(app)
+    before = (await client.get("/v1/facts", params={"subject": "Ann", "user": "s 1"})).json()["facts"]
+
+    for id_ in (*said[0], said[1][0]):
+        changed = await client.patch(f"/v1/memories/{id_}", json={"content": f"We decided to ship on Tuesdays, {id_}."})
+        assert changed.is_success, changed.text
+    answer = await admin.post("/v1/archive/restore", json={"ids": list(notes.values())})
+    await app.indexed()
+
+    statuses = {item["id"]: item["status"] for item in answer.json()["results"]}
+    outcomes = {(user, text.split()[-1]): statuses[id_] for (user, text), id_ in notes.items()}
+    assert outcomes == {
+        ("s 1", "Fridays."): "corrected",
+        ("s 1", "Paris."): "corrected",
+        ("s 1", "Mondays."): "corrected",
+        ("s 2", "Mondays."): "restored",
+    }
+    assert [fact["object"] for fact in before] == ["Paris"]
+    assert (await client.get("/v1/facts", params={"subject": "Ann", "user": "s 1"})).json().get("facts", []) == []
+    contents = [note["content"] for note in (await client.get("/v1/notes", params={"user": "s 1"})).json()["notes"]]
+    assert not [content for content in contents if "Tuesdays" not in content]
+    source = (await client.get(f"/v1/notes/{notes['s 2', 'We decided to meet on Mondays.']}")).json()["source"]
+    assert source == f"message:{said[1][1]}"

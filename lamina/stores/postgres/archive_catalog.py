@@ -26,6 +26,7 @@ class ArchivedEntry:
         file: Name of its file in the archive.
         run: The run that archived it, as long as that can be undone.
         archived_at: The time for which that run decided, in UTC.
+        is_corrected: Whether the message that it was drawn from says something else by now.
     """
 
     id: UUID
@@ -37,6 +38,7 @@ class ArchivedEntry:
     file: str
     run: UUID | None
     archived_at: datetime
+    is_corrected: bool = False
 
     def scope(self) -> Scope:
         """Return the namespace of the note."""
@@ -154,6 +156,22 @@ async def detach_from_run(connection: Connection, ids: Sequence[UUID]) -> None:
     await connection.execute(QUERIES["detach_from_run"], {"ids": list(ids)})
 
 
+async def mark_corrected(
+    connection: Connection, tenant: str, source: str, stated: Collection[bytes], now: datetime
+) -> list[UUID]:
+    """Mark the archived notes that were drawn from a message, as it says something else; return them.
+
+    Args:
+        connection: Inside the transaction that corrects it.
+        tenant: Whose.
+        source: The message.
+        stated: Hashes of the texts of notes that it states now.
+        now: The time of day.
+    """
+    parameters = {"tenant": tenant, "source": source, "hashes": list(stated), "now": now}
+    return [row["id"] async for row in await connection.execute(QUERIES["mark_corrected"], parameters)]
+
+
 async def delete_entries(connection: Connection, ids: Sequence[UUID]) -> None:
     """Delete entries of the catalog."""
     await connection.execute(QUERIES["delete_archived"], {"ids": list(ids)})
@@ -172,6 +190,7 @@ async def _entries(connection: Connection, query: bytes, parameters: Mapping[str
             file=row["file"],
             run=row["run_id"],
             archived_at=row["archived_at"],
+            is_corrected=row["is_corrected"],
         )
         async for row in cursor
     ]

@@ -1,5 +1,6 @@
 -- name: list_archived
-SELECT id, tenant, workspace, namespace, user_id, session_id, file, run_id, archived_at
+SELECT id, tenant, workspace, namespace, user_id, session_id, file, run_id, archived_at,
+       corrected_at IS NOT NULL AS is_corrected
 FROM archived_notes
 WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namespace)s
   AND id > coalesce(%(after_id)s::uuid, '00000000-0000-0000-0000-000000000000')
@@ -7,7 +8,8 @@ ORDER BY id
 LIMIT %(limit)s OFFSET %(offset)s
 
 -- name: find_archived_of_user
-SELECT id, tenant, workspace, namespace, user_id, session_id, file, run_id, archived_at
+SELECT id, tenant, workspace, namespace, user_id, session_id, file, run_id, archived_at,
+       corrected_at IS NOT NULL AS is_corrected
 FROM archived_notes a
 WHERE tenant = %(tenant)s AND user_id = %(user_id)s
   AND file = (
@@ -50,13 +52,15 @@ WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namesp
 GROUP BY file
 
 -- name: find_archived
-SELECT id, tenant, workspace, namespace, user_id, session_id, file, run_id, archived_at
+SELECT id, tenant, workspace, namespace, user_id, session_id, file, run_id, archived_at,
+       corrected_at IS NOT NULL AS is_corrected
 FROM archived_notes
 WHERE tenant = %(tenant)s AND id = ANY(%(ids)s)
 ORDER BY id
 
 -- name: list_archived_file
-SELECT id, tenant, workspace, namespace, user_id, session_id, file, run_id, archived_at
+SELECT id, tenant, workspace, namespace, user_id, session_id, file, run_id, archived_at,
+       corrected_at IS NOT NULL AS is_corrected
 FROM archived_notes
 WHERE file = %(file)s
 ORDER BY id
@@ -70,6 +74,14 @@ LIMIT 1
 -- name: detach_from_run
 -- Notes that an undo cannot restore stay archived, without a run.
 UPDATE archived_notes SET run_id = NULL WHERE id = ANY(%(ids)s)
+
+-- name: mark_corrected
+-- Notes that were drawn from a message, but for those with a text that it states still, and for pinned ones.
+UPDATE archived_notes a SET corrected_at = %(now)s
+WHERE tenant = %(tenant)s AND drawn_from = %(source)s AND content_hash <> ALL(%(hashes)s::bytea[])
+  AND NOT EXISTS (SELECT FROM feedback f
+                  WHERE f.tenant = a.tenant AND f.memory_id = a.id AND f.pinned_at IS NOT NULL)
+RETURNING id
 
 -- name: delete_archived
 DELETE FROM archived_notes WHERE id = ANY(%(ids)s)

@@ -13,6 +13,7 @@ from psycopg.rows import DictRow
 
 from lamina.core.areas import Area
 from lamina.core.links import LinkKind
+from lamina.core.scope import Scope
 from lamina.stores.archive import ArchivedChunk, ArchivedLink, ArchivedNote, ArchivedVersion
 from lamina.stores.postgres.archive_catalog import ArchivedEntry
 from lamina.stores.postgres.connection import Connection, scope_parameters
@@ -146,6 +147,18 @@ async def move_out(
     linked = {row["from_id"] for row in await delete_links(connection, ids)}
     await connection.execute(QUERIES["delete_archived_notes"], chosen)
     return linked - set(ids)
+
+
+async def find_tellers(connection: Connection, scope: Scope, notes: Sequence[ArchivedNote]) -> dict[UUID, UUID]:
+    """Return the first message of its session that has the text of each note; a note without one is missing."""
+    wanted = {
+        "ids": [note.id for note in notes],
+        "sessions": [note.session for note in notes],
+        "users": [note.user for note in notes],
+        "contents": [note.content for note in notes],
+    }
+    cursor = await connection.execute(QUERIES["find_tellers"], scope_parameters(scope) | wanted)
+    return {row["id"]: row["message"] async for row in cursor}
 
 
 async def restore_notes(connection: Connection, notes: Sequence[ArchivedNote]) -> set[UUID]:

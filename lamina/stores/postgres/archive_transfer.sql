@@ -48,14 +48,30 @@ ORDER BY from_id, to_id, kind
 
 -- name: insert_archived
 INSERT INTO archived_notes (
-    id, tenant, workspace, namespace, user_id, session_id, content_hash, file, run_id, archived_at)
-SELECT id, tenant, workspace, namespace, user_id, coalesce(session_id, ''), content_hash, %(file)s, %(run_id)s, %(moment)s
+    id, tenant, workspace, namespace, user_id, session_id, content_hash, file, run_id, archived_at, drawn_from)
+SELECT id, tenant, workspace, namespace, user_id, coalesce(session_id, ''), content_hash, %(file)s, %(run_id)s,
+       %(moment)s, CASE WHEN version = 1 AND source LIKE 'message:%%' THEN source END
 FROM notes
 WHERE id = ANY(%(ids)s)
 
 -- name: delete_archived_notes
 -- Their file is written. Chunks and versions are deleted with the rows.
 DELETE FROM notes WHERE id = ANY(%(ids)s)
+
+-- name: find_tellers
+-- Of notes whose message was corrected, each with the message of their session that has their text.
+SELECT told.id, m.id AS message
+FROM unnest(%(ids)s::uuid[], %(sessions)s::text[], %(users)s::text[], %(contents)b::text[])
+     AS told (id, session_id, user_id, content)
+CROSS JOIN LATERAL (
+    SELECT m.id FROM messages m
+    WHERE m.tenant = %(tenant)s AND m.workspace = %(workspace)s AND m.namespace = %(namespace)s
+      AND m.session_id = told.session_id AND m.user_id IS NOT DISTINCT FROM told.user_id AND NOT m.is_summary
+      AND position(told.content IN m.content) > 0
+    ORDER BY m.position
+    LIMIT 1
+    FOR SHARE OF m
+) m
 
 -- name: restore_notes
 -- A note whose text the scope has again stays out.

@@ -223,7 +223,9 @@ CREATE TABLE public.archived_notes (
     file text NOT NULL,
     run_id uuid,
     archived_at timestamp with time zone NOT NULL,
-    session_id text
+    session_id text,
+    drawn_from text,
+    corrected_at timestamp with time zone
 );
 CREATE TABLE public.compacted_chunks (
     message_id uuid NOT NULL,
@@ -1165,6 +1167,7 @@ CREATE INDEX agent_turns_to_learn ON public.agent_turns USING btree (tenant, wor
 CREATE INDEX api_keys_of_tenant ON public.api_keys USING btree (tenant);
 CREATE INDEX archived_notes_by_file ON public.archived_notes USING btree (file);
 CREATE INDEX archived_notes_by_run ON public.archived_notes USING btree (run_id) WHERE (run_id IS NOT NULL);
+CREATE INDEX archived_notes_drawn ON public.archived_notes USING btree (tenant, drawn_from) WHERE (drawn_from IS NOT NULL);
 CREATE INDEX archived_notes_of_scope ON public.archived_notes USING btree (tenant, workspace, namespace, id);
 CREATE INDEX discarded_evidence_by_memory ON public.discarded_evidence USING btree (memory_id) WHERE (memory_id IS NOT NULL);
 CREATE INDEX discarded_evidence_of_edge ON public.discarded_evidence USING btree (tenant, entry, edge_id);
