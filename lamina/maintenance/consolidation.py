@@ -110,8 +110,8 @@ class ConsolidationJob:
     A member whose every sentence stands in the consolidated note leaves the searches; the others stay, and belong to
     it. Clusters cross neither pages nor users. The first page dissolves consolidated notes of which a member has
     another text by now, or an expiry, or is past the retention of its workspace: their covered members return, and may
-    be consolidated again. A consolidated note that a caller rewrote stays as it is. Inferred edges that the present
-    links no longer imply are deleted.
+    be consolidated again. A consolidated note that a caller rewrote or pinned stays as it is. Inferred edges that the
+    present links no longer imply are deleted.
 
     Args:
         pool: Connections to Postgres.
@@ -275,7 +275,8 @@ def _is_stale(area: Area, row: DictRow) -> bool:
 
 
 async def _dissolve(writer: RowWriter, area: Area, ids: Sequence[UUID]) -> RunCounts:
-    gone = [RowChange(id_, {"deleted_at": writer.moment}, {"deleted_at": None}) for id_ in ids]
+    kept = await pinned(writer.connection, area.tenant, ids)
+    gone = [RowChange(id_, {"deleted_at": writer.moment}, {"deleted_at": None}) for id_ in ids if id_ not in kept]
     dissolved = await writer.change_notes(gone, tenant=area.tenant)
     covered_notes = await find_covered(writer.connection, area.tenant, dissolved)
     shown = {"deleted_at": None, "merged_into": None}

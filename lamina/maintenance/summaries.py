@@ -26,6 +26,7 @@ from lamina.policies.retention.summary_periods import (
 )
 from lamina.stores.postgres.connection import Pool
 from lamina.stores.postgres.derived_notes import find_derived, read_dated_notes, read_sources, read_summaries
+from lamina.stores.postgres.feedback import pinned
 from lamina.stores.postgres.job_changes import RowChange
 
 SOURCE = "job:summaries"
@@ -136,6 +137,8 @@ class SummaryJob:
         """Write the summaries whose sources still have the same texts."""
         changed = 0
         for item in plan:
+            if item.replaces and await pinned(writer.connection, area.tenant, [item.replaces]):
+                continue
             is_unchanged = await lock_if_unchanged(writer, area, item.hashes)
             if is_unchanged and await self._deriver.write(writer, area, item.made):
                 changed += 1 + await _delete_replaced(writer, area, item)
@@ -153,7 +156,8 @@ def present_summary(row: DictRow) -> PresentSummary | None:
     """Read an existing summary; ``None`` if its metadata, which callers may change, names no period any more."""
     try:
         start = as_utc(datetime.fromisoformat(row["start"] or ""), "metadata.summary.start")
-        return PresentSummary(row["id"], row["user_id"], Level(row["level"]), start, bytes(row["content_hash"]))
+        content_hash, level = bytes(row["content_hash"]), Level(row["level"])
+        return PresentSummary(row["id"], row["user_id"], level, start, content_hash, row["is_pinned"])
     except (ValueError, InvalidInput):
         return None
 

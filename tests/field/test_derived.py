@@ -332,6 +332,25 @@ async def test_nothing_is_consolidated_of_which_a_member_is_to_end_meanwhile(sem
 
 
 @pytest.mark.parametrize("is_late", [False, True])
+async def test_a_pinned_consolidated_note_is_not_made_anew_even_if_the_pin_comes_meanwhile(
+    semantic: Application, is_late: bool
+) -> None:
+    ids, old = await consolidated(semantic)
+    await patch(semantic, ids[0], content="Note 0: The backup of the billing database runs every night at 05:30")
+
+    async def pin() -> None:
+        assert (await semantic.client().put(f"/v1/memories/{old}/pin")).is_success
+
+    if not is_late:
+        await pin()
+    job = WatchedRemoval(job_of(semantic, "consolidation"), before_acting=pin)
+    order = Order("consolidation", Area(semantic.tenant), datetime.now(UTC), is_forced=True)
+    await driver_of(semantic, "consolidation", job).start(order)
+
+    assert [note["id"] for note in await tagged(semantic, "consolidated")] == [old]
+
+
+@pytest.mark.parametrize("is_late", [False, True])
 async def test_a_pinned_note_is_not_consolidated_even_if_the_pin_comes_meanwhile(
     semantic: Application, is_late: bool
 ) -> None:

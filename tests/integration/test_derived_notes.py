@@ -5,6 +5,8 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import pytest
+
 from lamina.core.areas import Area
 from lamina.core.principals import KeyRole
 from lamina.core.runs import Order
@@ -16,7 +18,7 @@ from lamina.models.batching import BatchingEmbedder
 from lamina.policies.retention.summary_periods import SummaryPolicy
 from lamina.stores.postgres.links import SimilarLinks
 from tests.support.application import Application
-from tests.support.jobs import driver_of, in_days, run_job, undo_run
+from tests.support.jobs import Watched, driver_of, in_days, job_of, run_job, undo_run
 
 MONDAY = datetime(2026, 9, 7, 9, tzinfo=UTC)
 
@@ -73,6 +75,29 @@ async def test_a_second_run_makes_nothing_and_a_late_note_makes_its_day_anew(app
     assert third.counts.changed == 4  # the day and its week, each in the place of the one before
     assert len(days) == 1
     assert "77" in days[0]
+
+
+@pytest.mark.parametrize("is_late", [False, True])
+async def test_a_pinned_summary_stays_as_it_is_even_if_the_pin_comes_meanwhile(
+    application: Application, is_late: bool
+) -> None:
+    await a_week_of(application, days=1)
+    await run_job(application, "summaries", in_days(1))
+    [summary] = [note for note in await listed(application) if "summary" in note["tags"]]
+    await add(application, "The cook bought 77 lemons", MONDAY + timedelta(hours=5))
+
+    async def pin() -> None:
+        assert (await application.client().put(f"/v1/memories/{summary['id']}/pin")).is_success
+
+    if not is_late:
+        await pin()
+    job = Watched(job_of(application, "summaries"), before_acting=pin)
+    order = Order("summaries", Area(application.tenant), in_days(1), is_forced=True)
+    run = await driver_of(application, "summaries", job).start(order)
+
+    [still] = [note for note in await listed(application) if "summary" in note["tags"]]
+    assert (still["id"], still["content"]) == (summary["id"], summary["content"])
+    assert (run.counts.planned, run.counts.changed) == (int(is_late), 0)
 
 
 async def test_summaries_keep_what_belongs_to_a_user_apart_and_go_by_an_undo(application: Application) -> None:

@@ -46,6 +46,7 @@ class PresentSummary:
     Args:
         start: Of its period.
         content_hash: Of its text.
+        is_pinned: Whether it stays as it is.
     """
 
     id: UUID
@@ -53,6 +54,7 @@ class PresentSummary:
     level: Level
     start: datetime
     content_hash: bytes
+    is_pinned: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +128,7 @@ def due_summaries(
 
     A week is due once no day of it is, a month once no week of it is: once the due ones are written, a further call
     may find the next level due. A week belongs to the month of its Thursday. A period whose summary was made from
-    exactly these sources, in the same state, is not due.
+    exactly these sources, in the same state, is not due, nor one whose summary is pinned.
 
     Args:
         scope: Where the notes are.
@@ -160,7 +162,7 @@ def _due(
     for period, sources in periods.items():
         summary = known.get((period.level, period.user, period.start))
         due = _due_summary(scope, period, sources, summary)
-        is_new = summary is None or summary.id != due.key
+        is_new = summary is None or (summary.id != due.key and not summary.is_pinned)
         is_settled = now - _midnight(period.settled_from) >= max(policy.after, policy.settle)
         if len(sources) >= least and is_settled and is_new:
             yield due

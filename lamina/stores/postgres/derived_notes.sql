@@ -45,13 +45,15 @@ WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namesp
 -- name: read_summaries
 -- Existing summaries with the period in their metadata. Callers may write metadata, so nothing is cast.
 SELECT n.id, n.user_id, n.metadata -> 'summary' ->> 'level' AS level, n.metadata -> 'summary' ->> 'start' AS start,
-       n.content_hash
+       n.content_hash,
+       EXISTS (SELECT FROM feedback f
+               WHERE f.tenant = n.tenant AND f.memory_id = n.id AND f.pinned_at IS NOT NULL) AS is_pinned
 FROM notes n
 WHERE n.tenant = %(tenant)s AND n.workspace = %(workspace)s AND n.namespace = %(namespace)s AND n.deleted_at IS NULL
   AND n.source = %(source)s AND EXISTS (SELECT FROM note_sources s WHERE s.note_id = n.id)
 
 -- name: read_consolidated
--- The consolidated notes of a scope that nobody rewrote, with the sources of each, and whether one of these ends: by
+-- The consolidated notes of a scope that nobody rewrote or pinned, with the sources of each, and whether one of these ends: by
 -- itself, or by the retention of their workspace.
 SELECT m.id, m.user_id, array_agg(s.id ORDER BY s.id) AS members,
        array_agg(s.content_hash ORDER BY s.id) AS hashes,
@@ -63,6 +65,8 @@ JOIN note_sources o ON o.note_id = m.id
 JOIN notes s ON s.id = o.source_id
 WHERE m.tenant = %(tenant)s AND m.workspace = %(workspace)s AND m.namespace = %(namespace)s AND m.deleted_at IS NULL
   AND m.source = %(source)s AND m.version = 1
+  AND NOT EXISTS (SELECT FROM feedback f
+                  WHERE f.tenant = %(tenant)s AND f.memory_id = m.id AND f.pinned_at IS NOT NULL)
 GROUP BY m.id
 ORDER BY m.id
 
