@@ -93,17 +93,21 @@ class GatewayRoute(Route):
 
 @dataclass(frozen=True, slots=True)
 class _Recall:
-    """The outcome of a recall."""
+    """The outcome of a recall.
+
+    Args:
+        lookup: Of the answer that is made with it.
+    """
 
     state: str
     memories: int = 0
-    cache: str = "off"
+    lookup: CacheLookup = NOT_ASKED
 
     def headers(self) -> dict[str, str]:
         return {
             "Lamina-Memory": self.state,
             "Lamina-Memories": str(self.memories),
-            "Lamina-Cache": self.cache,
+            "Lamina-Cache": self.lookup.state,
         }
 
 
@@ -136,7 +140,8 @@ class _Gateway:
         self._settings = settings.gateway
         self._off = TIERS.keys() - served_tiers(settings)
         self._http: httpx.AsyncClient | None = None
-        self._blocks: TTLCache[Any, tuple[str, int]] = TTLCache(KEPT_BLOCKS, BLOCK_S)
+        # Each with the epoch at which it was recalled, where that is known.
+        self._blocks: TTLCache[Any, tuple[str, int, Any]] = TTLCache(KEPT_BLOCKS, BLOCK_S)
         self._chains = chains
         self._held_bytes = 0
         self._cache = GatewayCache(behind, settings.gateway)
@@ -165,6 +170,7 @@ class _Gateway:
             if asked is not None and asked.lookup.answer is not None:
                 return self._replayed(request, asked, asked.lookup.answer, body)
             recall = _OFF if asked is None else await self._with_memories(asked, body)
+            asked = asked and replace(asked, lookup=recall.lookup)
             try:
                 passing = await self._passing(request, asked, body)
             except Exception as error:  # noqa: BLE001 - of every kind of failure the client hears alike
@@ -202,7 +208,7 @@ class _Gateway:
             for part in kept.parts():
                 yield part
 
-        headers = _Recall("off", cache=asked.lookup.state).headers()
+        headers = _Recall("off", lookup=asked.lookup).headers()
         # Starlette would add a character set to a type without one.
         sent = {"content-type": kept.media_type} | headers
         return StreamingResponse(parts(), headers=sent, background=BackgroundTask(after))
@@ -210,7 +216,8 @@ class _Gateway:
     async def _renew(self, request: Request, asked: _Asked, body: list[bytes]) -> None:
         """Ask the endpoint for a fresh answer in place of a stale one, for later callers."""
         try:
-            await self._with_memories(replace(asked, recall_until=self._recall_until()), body)
+            recall = await self._with_memories(replace(asked, recall_until=self._recall_until()), body)
+            asked = replace(asked, lookup=recall.lookup)
             passing = await self._passing(request, asked, body)
             async for _ in passing.parts():
                 pass
@@ -273,25 +280,27 @@ class _Gateway:
         """Put memories into a body, in its place in the list, if there are any and they come in time."""
         read = asked.request
         if is_blank(read.question) or read.is_remembered or Verb.READ not in asked.principal.allowed_verbs():
-            return _Recall("off", cache=asked.lookup.state)
+            return _Recall("off", lookup=asked.lookup)
         # A digest, since the question may have a million characters.
         key = asked.principal, tuple(sorted(asked.ids.items())), asked.session, read.history, digest(read.question)
         found = self._blocks.get(key) if read.is_continued else None
-        if found is None:
+        if found is None or (found[2] is None and asked.lookup.epoch is not None):
             try:
-                found = await self._recalled(asked)
+                found = *(await self._recalled(asked)), asked.lookup.epoch
             except (Unavailable, TimeoutError, InvalidInput) as error:
                 if isinstance(error, InvalidInput) and error.field != "query":
                     raise
                 _logger.warning("a request went on without memories: %s", error or "none were found in time")
-                return _Recall("unavailable", cache=asked.lookup.state)
+                return _Recall("unavailable", lookup=asked.lookup)
             self._blocks[key] = found
-        block, memories = found
+        block, memories, epoch = found
+        # The block of a question outlives a change of memory while tools are called; the answer from it is not kept.
+        lookup = asked.lookup.made_from(epoch)
         if not block:
-            return _Recall("empty", cache=asked.lookup.state)
+            return _Recall("empty", lookup=lookup)
         change = partial(_changed, body[0], read, block, self._settings)
         body[0] = change() if len(body[0]) < LARGE_BYTES else await asyncio.to_thread(change)
-        return _Recall("recalled", memories, asked.lookup.state)
+        return _Recall("recalled", memories, lookup)
 
     async def _recalled(self, asked: _Asked) -> tuple[str, int]:
         """Return the block for a question, and how many memories are in it.

@@ -4,7 +4,7 @@ import asyncio
 import json
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from starlette.requests import Request
@@ -41,6 +41,15 @@ class CacheLookup:
     answer: KeptAnswer | None = None
     is_to_renew: bool = False
     keeps_calls: bool = False
+
+    @property
+    def epoch(self) -> Any:
+        """Return the epoch at which the cache was asked; ``None`` if it was not."""
+        return None if self.question is None else self.question["epoch"]
+
+    def made_from(self, epoch: Any) -> "CacheLookup":
+        """Return the same with a question under which an answer is kept if nothing changed since this epoch."""
+        return self if self.question is None else replace(self, question={**self.question, "epoch": epoch})
 
 
 NOT_ASKED = CacheLookup("off")

@@ -864,6 +864,29 @@ async def test_requests_with_tools_are_cached_where_that_is_asked_for(gateway: G
     assert await cached(gateway, gateway.client(session="s", cache="tools"), *asked, tools=tools) == ("miss", "Seven.")
 
 
+async def test_an_answer_from_the_block_of_a_question_is_not_kept_once_the_memory_changed(gateway: Gateway) -> None:
+    tools = [{"type": "function", "function": {"name": "tides", "parameters": {"type": "object", "properties": {}}}}]
+    call = {"id": "c", "type": "function", "function": {"name": "tides", "arguments": "{}"}}
+    notes = gateway.app.client()
+    await notes.post("/v1/notes", json={"workspace": "harbour", "content": "The Marlin: berth seven."})
+    await gateway.app.indexed()
+    gateway.upstream.says(None, tool_calls=[call])  # type: ignore[arg-type]
+    gateway.upstream.says("Seven.")
+    client, asked = gateway.client(session="s", cache="tools"), [user(BERTHS)]
+
+    await ask(client, *asked, tools=tools)
+    await notes.post("/v1/notes", json={"workspace": "harbour", "content": "The Marlin: now berth nine."})
+    await gateway.app.indexed()
+    asked += [{"role": "assistant", "content": None, "tool_calls": [call]}]  # type: ignore[dict-item]
+    asked += [{"role": "tool", "tool_call_id": "c", "content": "noon"}]
+    first = await ask(client, *asked, tools=tools)
+    await gateway.sessions(3)  # It is recorded with a note about the tool, which ends what was kept before.
+    answers = {first, *[await ask(client, *asked, tools=tools) for _ in range(10)]}
+
+    assert not [body for body in gateway.upstream.bodies if "nine" in str(body)]
+    assert answers == {("miss", "Seven.")}
+
+
 async def test_an_answer_from_the_cache_is_a_turn_without_a_call_of_a_model(gateway: Gateway) -> None:
     await cached(gateway, gateway.client(session="monday", cache="on"), user(BERTHS))
     await ask(gateway.client(session="friday", cache="on"), user(BERTHS))
