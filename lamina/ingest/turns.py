@@ -564,15 +564,18 @@ class Recorder:
                 drawn, told = await self._draw_again(connection, found.scope, id_, turn, now, witness)
                 entries, events = [*entries, *drawn], [*events, *told]
             await enqueue_entries(connection, entries)
-            write = ProfileWrite(self._kept_versions.of_profile, is_verified)
-            profile = None
+            profiles: list[tuple[Profile, ProfileWrite]] = []
             if turn is not None and found.scope.user is not None:
-                if reaches_user and await self._gathers_by_user(connection, found.scope):
-                    write = replace(write, is_tenant_wide=True)
-                profile = await _state_again(connection, found.scope, id_, turn.statements, at, now, write)
+                gathers = reaches_user and await self._gathers_by_user(connection, found.scope)
+                # The old text may have been written before the setting was another, or by a key with another reach.
+                for is_wide in (False, True) if reaches_user else (False,):
+                    write = ProfileWrite(self._kept_versions.of_profile, is_verified, is_wide)
+                    stated = turn.statements if is_wide == gathers else ()
+                    profile = await _state_again(connection, found.scope, id_, stated, at, now, write)
+                    profiles += [] if profile is None else [(profile, write)]
             await bump_epoch(connection, found.scope, teaches=True)
             await record_events(connection, events)
-            if profile is not None:
+            for profile, write in profiles:
                 await _announce(connection, found.scope, profile, write)
 
         await in_transaction(self._pool, act)

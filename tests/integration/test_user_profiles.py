@@ -70,6 +70,22 @@ async def test_turns_of_a_workspace_write_it_where_that_is_set(client: httpx.Asy
     assert await document(client, "ann", "closed", layered=True) == {**wide, "location": "Graz"}
 
 
+@pytest.mark.parametrize(("before", "after"), [("workspace", "user"), ("user", "workspace")])
+async def test_a_correction_reaches_the_profile_that_the_old_text_was_written_to(
+    client: httpx.AsyncClient, before: str, after: str
+) -> None:
+    place, said = {"user": "ann", "workspace": "open"}, {"role": "user", "content": "My name is Anne. I live in Graz."}
+    await client.put("/v1/workspaces/open/settings", json={"profile_scope": before})
+    turn = (await client.post("/v1/turns", json={**place, "session": "s", "messages": [said]})).json()
+    await client.put("/v1/workspaces/open/settings", json={"profile_scope": after})
+
+    changed = await client.patch(f"/v1/memories/{turn['messages'][0]['id']}", json={"content": "My name is Ann."})
+
+    own, wide = await document(client, **place), (await client.get(WIDE, params={"user": "ann"})).json()["document"]
+    assert changed.is_success
+    assert {"workspace": own, "user": wide} == {before: {}, after: {"name": "Ann"}}
+
+
 async def test_an_earlier_state_holds_again(client: httpx.AsyncClient) -> None:
     await patch(client, "ann", city="Graz")
     await patch(client, "ann", city="Rome")
