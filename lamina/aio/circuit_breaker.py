@@ -46,11 +46,15 @@ class BreakerState:
         """Whether the part failed so often that only a trial goes out now and then."""
         return self._in_a_row >= self._failures
 
+    def refuses(self, now: float) -> bool:
+        """Report whether a call would be refused; one that may go out is a trial if the breaker is open."""
+        return self.is_open and now < self._refuses_until
+
     def allows(self, now: float) -> bool:
         """Decide whether a call may go out; an allowed trial must report its outcome."""
         if not self.is_open:
             return True
-        if now < self._refuses_until:
+        if self.refuses(now):
             return False
         # Moved before the trial's outcome: calls that come meanwhile are refused, and a trial without an outcome, such
         # as a cancelled one, blocks the next for one pause only.
@@ -84,6 +88,11 @@ class CircuitBreaker:
     def is_open(self) -> bool:
         """Whether the part failed so often that only a trial goes out now and then."""
         return self._state.is_open
+
+    @property
+    def refuses(self) -> bool:
+        """Whether a call would be refused now: not once the pause after the failures is over."""
+        return self._state.refuses(time.monotonic())
 
     async def call(self, call: Callable[[], Awaitable[Result]], deadline_s: float | None = None) -> Result:
         """Call the part, unless the breaker is open.

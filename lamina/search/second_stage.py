@@ -31,8 +31,8 @@ class SecondStage:
 
     @property
     def state(self) -> RerankerState:
-        """Whether it is asked, or left out for a while after its failures."""
-        return "paused" if self._breaker.is_open else "ok"
+        """Whether the next search asks it, or it is left out for a while after its failures."""
+        return "paused" if self._breaker.refuses else "ok"
 
     async def rerank(self, question: str, hits: Sequence[FusedHit]) -> tuple[tuple[FusedHit, ...], dict[str, str]]:
         """Return the hits in the reranker's order, or as they were, and then the reason by the reranker's name."""

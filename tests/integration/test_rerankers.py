@@ -287,6 +287,23 @@ async def test_after_its_failures_it_is_paused_and_the_service_is_ready(
     assert len(meter.of(RERANK_SECONDS)) == 2
 
 
+async def test_once_its_pause_is_over_it_is_not_called_paused_though_nobody_searched(
+    database: str, tmp_path: Path, endpoint: ModelEndpoint
+) -> None:
+    endpoint.failing += [(500, {}, {})] * 9
+    rerank = RerankEndpointSettings(url=endpoint.url, deadline_s=60, timeout_s=60, failures=1, pause_s=1e-9)
+    settings = settings_for(database, tmp_path, rerank=rerank)
+    async with running(settings, database, HashingModel(), reranker=build_reranker(settings, "cpu")) as app:
+        client = app.client()
+        await client.post("/v1/notes", json={"content": NOTES[2]})
+        await app.indexed()
+        found = (await client.post("/v1/search", json={"query": QUESTION, "cache": False})).json()
+        ready = (await client.get("/readyz")).json()
+
+    assert "reranker" in found["degraded"]
+    assert ready["reranker"] == "ok"
+
+
 async def test_where_there_is_none_a_call_that_asks_for_one_is_refused(application: Application) -> None:
     client = application.client()
     answers = [

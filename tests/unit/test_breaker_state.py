@@ -20,6 +20,11 @@ def breaker(outcomes: str = "") -> BreakerState:
     return seen
 
 
+def test_it_refuses_for_a_pause_after_the_last_failure() -> None:
+    assert [breaker("---").refuses(NOON + after) for after in (0, 0.9 * PAUSE_S, PAUSE_S)] == [True, True, False]
+    assert not breaker("--").refuses(NOON)
+
+
 @pytest.mark.parametrize(
     ("outcomes", "allows"),
     [
