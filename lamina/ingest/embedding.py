@@ -5,10 +5,16 @@ import re
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
+from psycopg.rows import DictRow
+
 from lamina.aio.deadline import deadline
 from lamina.core.memories import Chunk
 from lamina.errors import TooLarge, Unavailable
+from lamina.models.batching import mean_vector
+from lamina.stores.postgres.tier_rows import EmbeddingStatements
+from lamina.stores.postgres.vectors import EmbeddedRow
 from lamina.text.opaque import without_opaque
+from lamina.text.words import index_words
 
 Embed = Callable[[Sequence[str]], Awaitable[Sequence[tuple[Chunk, ...]]]]
 
@@ -82,3 +88,15 @@ async def embed_in_time(embed: Embed, texts: Sequence[str], deadline_s: float) -
     if len(chunks) != len(texts):
         raise Unavailable("embedder", f"it returned {len(chunks)} results for {len(texts)} texts")
     return chunks
+
+
+def embedded_rows(
+    kind: EmbeddingStatements, rows: Sequence[DictRow], texts: Sequence[str], chunks: Sequence[tuple[Chunk, ...]]
+) -> tuple[EmbeddedRow, ...]:
+    """Return rows of a kind with their vectors and words, given the texts and chunks of each; long texts take time."""
+    embedded = []
+    for row, text, parts in zip(rows, texts, chunks, strict=True):
+        kept = parts if kind.is_cut else (Chunk(0, len(text), mean_vector(parts).tobytes()),)
+        lexical = tuple(" ".join(index_words(text[chunk.start : chunk.end])) for chunk in kept)
+        embedded.append(EmbeddedRow(row["id"], row["guard"], kept, lexical))
+    return tuple(embedded)

@@ -1,24 +1,28 @@
 """Bring deleted memories back: their rows, their links, and their places in every index."""
 
+import asyncio
+import logging
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 from uuid import UUID
 
+from lamina.core.areas import Area
 from lamina.core.events import Event, EventKind
 from lamina.core.paging import Page
 from lamina.core.ports import Clock, Embedder
 from lamina.core.scope import Scope
 from lamina.core.tiers import Tier
 from lamina.core.trash import Discarded, TrashKind
-from lamina.errors import Conflict
-from lamina.ingest.embedding import embed_in_time
+from lamina.errors import Conflict, Unavailable
+from lamina.ingest.embedding import embed_in_time, embedded_rows
 from lamina.ingest.graph_restoring import NodeRestorer
 from lamina.ingest.memory_linking import MemoryLinker, MemoryText, PreparedLinks
 from lamina.stores.postgres.connection import Connection, Pool, connect, in_transaction
 from lamina.stores.postgres.epochs import bump_epoch
 from lamina.stores.postgres.events import record_event
-from lamina.stores.postgres.outbox import OutboxEntry, enqueue_entries, note_entries, outbox_entries
+from lamina.stores.postgres.outbox import OutboxEntry, enqueue, enqueue_entries, note_entries, outbox_entries
+from lamina.stores.postgres.tiers import EMBEDDED, EMBEDDING_PROJECTIONS
 from lamina.stores.postgres.trash import (
     Trash,
     TrashPolicy,
@@ -30,7 +34,15 @@ from lamina.stores.postgres.trash import (
     revive_rows,
     take,
 )
+from lamina.stores.postgres.vectors import read_unembedded_of, write_vectors
 
+_logger = logging.getLogger(__name__)
+_EMBEDDED = {
+    TrashKind.NOTE: "notes",
+    TrashKind.MESSAGE: "messages",
+    TrashKind.PROCEDURE: "procedures",
+    TrashKind.DOCUMENT: "passages",
+}
 _EVENTS = {
     TrashKind.NOTE: EventKind.NOTE_RESTORED,
     TrashKind.MESSAGE: EventKind.MESSAGE_RESTORED,
@@ -48,6 +60,7 @@ class Restorer:
         linker: Links them into the graph again.
         nodes: Brings back entities and facts.
         policy: How long they can be brought back.
+        generation: The active generation of vectors.
         clock: The time of day.
         deadline_s: Seconds after which a restoration gives up on the embedder.
     """
@@ -60,6 +73,7 @@ class Restorer:
         nodes: NodeRestorer,
         policy: TrashPolicy,
         *,
+        generation: int,
         clock: Clock,
         deadline_s: float,
     ) -> None:
@@ -69,6 +83,7 @@ class Restorer:
         self._linker = linker
         self._nodes = nodes
         self._policy = policy
+        self._generation = generation
         self._clock = clock
         self._deadline_s = deadline_s
 
@@ -114,7 +129,29 @@ class Restorer:
             await record_event(connection, Event.of(scope, _EVENTS[entry.kind], id_))
 
         await in_transaction(self._pool, act)
+        await self._embed(scope, entry, [text.memory for text in texts])
         return entry
+
+    async def _embed(self, scope: Scope, entry: Discarded, ids: Sequence[UUID]) -> None:
+        """Embed what came back with the vectors of a model that searches read no more; later, if the model is away."""
+        kind, area = _EMBEDDED[entry.kind], Area(scope.tenant, scope.workspace, scope.namespace)
+        rows = await read_unembedded_of(self._pool, kind, area, self._generation, ids or [entry.id])
+        texts = [EMBEDDED[kind].text(row) for row in rows]
+        try:
+            chunks = await embed_in_time(self._embedder.embed_chunks, texts, self._deadline_s)
+        except Unavailable as error:
+            _logger.warning("%s %s came back without vectors, which the job reembed makes: %s", kind, entry.id, error)
+            return
+        embedded = await asyncio.to_thread(embedded_rows, EMBEDDED[kind], rows, texts, chunks)
+
+        async def act(connection: Connection) -> None:
+            made = await write_vectors(connection, kind, area, self._generation, embedded)
+            for projection in EMBEDDING_PROJECTIONS[kind]:
+                await enqueue(connection, projection, sorted(made))
+            await bump_epoch(connection, scope, teaches=True)
+
+        if rows:
+            await in_transaction(self._pool, act)
 
     async def _restore_node(self, tenant: str, entry: Discarded, now: datetime) -> Discarded:
         returning = await self._nodes.prepare(tenant, [entry.id], now)

@@ -13,6 +13,7 @@ from pydantic import TypeAdapter
 
 from lamina.aio.yielding import map_in_steps
 from lamina.core.agent_turns import NO_WORK, AgentWork, ToolCall, clean_work
+from lamina.core.areas import Area
 from lamina.core.events import Event, EventKind
 from lamina.core.memories import (
     MAX_MESSAGES,
@@ -92,6 +93,7 @@ from lamina.stores.postgres.trash import (
     revive_notes,
     rewrite_notes,
 )
+from lamina.stores.postgres.vectors import EmbeddedRow, write_vectors
 from lamina.stores.postgres.workspace_settings import read_settings
 from lamina.text.hygiene import clean, composed
 
@@ -376,6 +378,14 @@ class Recorder:
         put = await put_notes(
             connection, scope, notes, self._generation, now, min_cosine=self._near_duplicate, witness=witness
         )
+        if back:  # Those that they have may be of another model by now.
+            vectors = [
+                EmbeddedRow(found[hash_], hash_, item.chunks, item.words)
+                for hash_, item in zip(hashes, notes, strict=True)
+                if found.get(hash_) in back
+            ]
+            area = Area(scope.tenant, scope.workspace, scope.namespace)
+            await write_vectors(connection, "notes", area, self._generation, vectors)
         fresh = outbox_entries("notes", (note.id for note in put if not note.existed))
         raised = note_entries(dict.fromkeys(note.id for note in put if note.merged))
         return put, [*expired, *fresh, *raised, *note_entries(back)], set(back)

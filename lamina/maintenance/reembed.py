@@ -16,9 +16,9 @@ from lamina.core.memories import Chunk
 from lamina.core.ports import Embedder, ModelIdentity
 from lamina.core.runs import RunCounts
 from lamina.errors import Conflict, Unavailable
+from lamina.ingest.embedding import embedded_rows
 from lamina.maintenance.job import Page, PageCursor
 from lamina.maintenance.row_writer import RowWriter
-from lamina.models.batching import mean_vector
 from lamina.policies.retention.vector_generations import GenerationTarget, choose_target
 from lamina.stores.postgres.connection import Connection, Pool
 from lamina.stores.postgres.epochs import bump_epoch
@@ -30,7 +30,6 @@ from lamina.stores.postgres.generations import (
 )
 from lamina.stores.postgres.job_runs import run_area
 from lamina.stores.postgres.outbox import enqueue
-from lamina.stores.postgres.tier_rows import EmbeddingStatements
 from lamina.stores.postgres.tiers import EMBEDDED, EMBEDDING_PROJECTIONS
 from lamina.stores.postgres.vectors import (
     EmbeddedRow,
@@ -40,7 +39,6 @@ from lamina.stores.postgres.vectors import (
     read_unembedded,
     write_vectors,
 )
-from lamina.text.words import index_words
 
 # Most rows of a page: they stay locked while their vectors are written, about a second.
 MAX_PAGE_TEXTS = 256
@@ -164,7 +162,7 @@ class ReembedJob:
             return OutdatedVectors(tuple(row["id"] for row in rows), target.outdated)
         texts = [EMBEDDED[step].text(row) for row in rows]
         chunks = await self._embed(texts)
-        embedded = await asyncio.to_thread(_embedded, EMBEDDED[step], rows, texts, chunks)
+        embedded = await asyncio.to_thread(embedded_rows, EMBEDDED[step], rows, texts, chunks)
         return VectorPage(step, embedded, target.number if target.is_begun else None)
 
     async def _embed(self, texts: Sequence[str]) -> list[tuple[Chunk, ...]]:
@@ -212,14 +210,3 @@ class ReembedJob:
             )
         dropped = await drop_building(connection, await run_area(connection, run), own.number)
         return RunCounts(seen=dropped, changed=dropped)
-
-
-def _embedded(
-    kind: EmbeddingStatements, rows: Sequence[DictRow], texts: Sequence[str], chunks: Sequence[tuple[Chunk, ...]]
-) -> tuple[EmbeddedRow, ...]:
-    embedded = []
-    for row, text, parts in zip(rows, texts, chunks, strict=True):
-        kept = parts if kind.is_cut else (Chunk(0, len(text), mean_vector(parts).tobytes()),)
-        lexical = tuple(" ".join(index_words(text[chunk.start : chunk.end])) for chunk in kept)
-        embedded.append(EmbeddedRow(row["id"], row["guard"], kept, lexical))
-    return tuple(embedded)

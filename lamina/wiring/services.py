@@ -326,6 +326,7 @@ def build_restorer(settings: Settings, pool: Pool, embedder: Embedder, generatio
         linker,
         NodeRestorer(pool, linker, trash, generation=generation),
         trash,
+        generation=generation,
         clock=utc_now,
         deadline_s=settings.write.embed_deadline_s,
     )

@@ -244,6 +244,47 @@ async def test_after_the_switch_no_search_compares_vectors_of_two_models(databas
         assert all(is_made_by(OLD, row) for row in vectors(database, 1))
 
 
+@pytest.mark.parametrize("again", ["restored", "written"])
+async def test_what_came_back_from_the_trash_after_the_switch_is_found_by_its_new_vector(
+    database: str, tmp_path: Path, again: str
+) -> None:
+    text = "violet zeppelins hover over Quito"
+    messages = [{"content": text}]
+    async with served(database, tmp_path, OLD) as app:
+        await fill(app)
+        trashed = [
+            ("notes", (await put(app, "/v1/notes", {"content": text}))["id"]),
+            ("messages", (await put(app, "/v1/turns", {"session": "t", "messages": messages}))["messages"][0]["id"]),
+            ("documents", (await put(app, "/v1/documents", {"title": "Airships", "content": text}))["id"]),
+            ("procedures", (await put(app, "/v1/procedures", {"trigger": text, "action": "look up"}))["id"]),
+        ]
+        for kind, id_ in trashed:
+            assert (await app.client().delete(f"/v1/{kind}/{id_}")).status_code == 204
+        await reembed(app)
+    async with served(database, tmp_path, NEW) as app:
+        if again == "written":
+            await put(app, "/v1/notes", {"content": text})
+        for _, id_ in trashed[again == "written" :]:
+            assert (await app.client().post(f"/v1/trash/{id_}/restore")).is_success
+        await app.indexed()
+
+        found_by = {
+            source: await nearest(app, text, tier, source)
+            for tier, source in (
+                ("notes", Source.NOTES_HYBRID),
+                ("sessions", Source.SESSION_VECTORS),
+                ("documents", Source.DOCUMENTS),
+            )
+        }
+        embedded = {id_ for _, id_ in owners(database, 2)}
+        late = await reembed(app)
+
+    for source, hits in found_by.items():
+        assert max((cosine for content, cosine in hits.items() if "zeppelins" in content), default=0) > 0.5, source
+    assert {UUID(id_) for kind, id_ in trashed if kind != "documents"} <= embedded
+    assert late.counts.changed == 0
+
+
 async def nearest_entities(app: Application, name: str, generation: int) -> dict[UUID, float]:
     parameters = {
         "tenant": "acme",

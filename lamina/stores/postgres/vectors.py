@@ -1,5 +1,6 @@
 """Vectors of a generation beside the active one: rows that lack them, and outdated vectors."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +16,7 @@ from lamina.stores.postgres.queries import load_queries
 from lamina.stores.postgres.tiers import EMBEDDED
 
 QUERIES = load_queries("vectors.sql")
+_AFTER = re.compile(rb"\(%\(after\)s::uuid IS NULL OR (\w+\.id) > %\(after\)s\)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +41,14 @@ async def read_unembedded(
     parameters = {**area.ids(), "generation": generation, "after": after, "limit": limit}
     async with connect(pool) as connection:
         return await (await connection.execute(EMBEDDED[kind].unembedded, parameters)).fetchall()
+
+
+async def read_unembedded_of(pool: Pool, kind: str, area: Area, generation: int, ids: Sequence[UUID]) -> list[DictRow]:
+    """Return those of these rows of a kind that lack vectors of a generation, as :func:`read_unembedded` does."""
+    text = _AFTER.sub(rb"\1 = ANY(%(ids)s)", EMBEDDED[kind].unembedded)
+    parameters = {**area.ids(), "generation": generation, "ids": list(ids), "limit": len(ids)}
+    async with connect(pool) as connection:
+        return await (await connection.execute(text, parameters)).fetchall()
 
 
 async def write_vectors(
