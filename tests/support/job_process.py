@@ -31,6 +31,7 @@ from lamina.maintenance.driver import fan_out_over
 from lamina.maintenance.job import Job
 from lamina.maintenance.worker import Worker
 from lamina.settings.loading import Settings
+from lamina.stores.postgres.connection import PooledConnection
 from lamina.stores.postgres.job_runs import JobRuns
 from lamina.wiring.jobs import Tools, build_driver, build_job, build_job_embedder, build_undo, build_worker, job_limits
 from lamina.wiring.stores import build_pool, utc_now
@@ -172,8 +173,11 @@ class _Trips:
 
 def _watch(trips: _Trips, death: Death | None) -> None:
     """Count the round trips of this process, and kill it at the one of its death."""
-    waited = AsyncConnection.wait
+    for kind in (AsyncConnection, PooledConnection):
+        kind.wait = _watched(kind.wait, trips, death)  # type: ignore[method-assign]
 
+
+def _watched(waited: Any, trips: _Trips, death: Death | None) -> Any:
     async def wait(self: Any, gen: Any, *arguments: Any, **options: Any) -> Any:
         trips.count += 1
         if death is None or trips.count != death.trip:
@@ -182,7 +186,7 @@ def _watch(trips: _Trips, death: Death | None) -> None:
             await waited(self, _unanswered(gen) if death.place == "unanswered" else gen, *arguments, **options)
         return _die()
 
-    AsyncConnection.wait = wait  # type: ignore[method-assign]
+    return wait
 
 
 def _unanswered(gen: "Generator[Any, Any, Any]") -> "Generator[Any, Any, Any]":

@@ -67,7 +67,7 @@ def scope_parameters(scope: Scope) -> dict[str, Any]:
     }
 
 
-class _PooledConnection(AsyncConnection[DictRow]):
+class PooledConnection(AsyncConnection[DictRow]):
     """A connection that a cancelled caller leaves within :data:`CANCEL_S`.
 
     psycopg itself waits 10 s for a server that stands still, and a search would overrun its deadline by as much.
@@ -207,7 +207,7 @@ def _new_pool(url: str, settings: PoolSettings, plans: Plans, pooling: Pooling) 
     by_session = pooling == "session"
     return (OutageAwarePool if by_session else TransactionPool)(
         url,
-        connection_class=_PooledConnection,
+        connection_class=PooledConnection,
         min_size=settings.min_size,
         max_size=settings.max_size,
         timeout=settings.timeout_s,
