@@ -16,6 +16,7 @@ from lamina.errors import Misconfigured
 from lamina.models.batching import BatchingEmbedder
 from lamina.models.hashing import HashingModel
 from lamina.settings.stores import EmbeddedPostgresSettings, QdrantServerSettings
+from lamina.stores.postgres import connection
 from lamina.stores.postgres.migrate import migrate
 from tests.support.application import (
     PATIENCE_S,
@@ -162,13 +163,15 @@ async def test_without_postgres_nothing_is_pretended_and_it_recovers_without_a_r
 
 @pytest.mark.parametrize("path", ["/v1/search", "/v1/context"])
 async def test_the_moment_postgres_ends_an_empty_index_is_not_taken_for_an_answer(
-    fragile: Application, own_postgres: EmbeddedPostgres, path: str
+    monkeypatch: pytest.MonkeyPatch, fragile: Application, own_postgres: EmbeddedPostgres, path: str
 ) -> None:
     client = fragile.client()
     await client.post("/v1/notes", json={"content": "the anchor is rusty"})
     await fragile.indexed()
     await client.post(path, json={"query": "rusty anchor"})
 
+    # A search waits for a connection five times, one after the other; Postgres does not come back here.
+    monkeypatch.setattr(connection, "OUTAGE_TIMEOUT_S", 0.1)
     own_postgres.stop()
     answers = [await client.post(path, json={"query": "rusty anchor"}) for _ in range(3)]
 
