@@ -10,7 +10,7 @@ from lamina.client import Client
 from tests.support.effort import IS_LONG
 from tests.support.service import Running
 
-ROUNDS = 100 if IS_LONG else 30
+ROUNDS = 100 if IS_LONG else 10
 SHARD = "ray::CacheShardActor"
 
 
