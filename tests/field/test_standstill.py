@@ -7,8 +7,9 @@ import json
 import random
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,14 +19,15 @@ import pytest
 from numpy.typing import NDArray
 
 from lamina.core.json_values import read_json
-from lamina.core.memories import Message, Role, new_id
+from lamina.core.memories import Chunk, Message, Role, new_id
 from lamina.errors import InvalidInput
 from lamina.extraction.name_matching import name_candidates
 from lamina.extraction.rules import extract_by_rules
+from lamina.models.batching import BatchingEmbedder
 from lamina.models.hashing import HashingModel
 from lamina.settings.models import HashingSettings
 from lamina.text.sentences import sentences
-from tests.support.application import Application, running, settings_for
+from tests.support.application import PATIENCE_S, Application, running, settings_for
 
 DEADLINE_S = 900
 """Far beyond the half minute of CPU that the trials take: a pattern that hangs ends with its process."""
@@ -173,28 +175,51 @@ async def test_what_takes_more_of_the_model_than_one_request_may_is_refused_befo
     assert left == [[], []]
 
 
-class Slow(HashingModel):
-    """Takes twenty milliseconds a chunk."""
+class Held(HashingModel):
+    """Embeds a part of the book once for each time that the test lets it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.has_begun = threading.Event()
+        self.may_go_on = threading.Semaphore(0)
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        time.sleep(0.02 * len(texts))
+        if any("word1" in text for text in texts):
+            self.has_begun.set()
+            assert self.may_go_on.acquire(timeout=PATIENCE_S)
         return super().encode(texts)
+
+
+class AskedMeanwhile(BatchingEmbedder):
+    """Lets one part of the book be embedded once a question waits."""
+
+    def __init__(self, model: Held) -> None:
+        super().__init__(model)
+        self._held = model
+
+    async def embed_questions(self, texts: Sequence[str], tenant: str | None = None) -> Sequence[tuple[Chunk, ...]]:
+        asking = asyncio.create_task(super().embed_questions(texts, tenant))
+        await asyncio.sleep(0)  # It waits for its turn by now.
+        self._held.may_go_on.release()
+        return await asking
 
 
 async def test_a_search_gets_its_vector_while_a_long_text_and_documents_are_embedded(
     database: str, tmp_path: Path
 ) -> None:
     settings = settings_for(database, tmp_path, caches={"turn_hash": {"enabled": False}})
-    book = " ".join(f"word{number}" for number in range(30_000))
-    async with running(settings, database, Slow()) as app:
+    book = " ".join(f"word1{number}" for number in range(30_000))
+    model = Held()
+    async with running(settings, database, model, embedder=AskedMeanwhile(model)) as app:
         client = app.client()
         writes = [
             asyncio.create_task(client.post("/v1/notes", json={"content": book})),
             asyncio.create_task(client.post("/v1/documents", json={"key": "d", "content": book[:60_000]})),
         ]
-        await asyncio.sleep(1)
+        assert await asyncio.to_thread(model.has_begun.wait, PATIENCE_S)
         answers = [(await client.post("/v1/search", json={"query": f"question {n}"})).json() for n in range(5)]
         were_busy = not any(write.done() for write in writes)
+        model.may_go_on.release(1_000)
         stored = [(await write).status_code for write in writes]
 
     assert were_busy
@@ -286,17 +311,26 @@ async def test_no_step_of_a_large_request_holds_the_others_up(application: Appli
     assert longest_s < LONGEST_STEP_S
 
 
-@pytest.mark.parametrize("question", ["Where are the tide tables?", "Who prints the tide tables of Ann? " * 2_800])
-async def test_no_step_of_a_search_among_long_messages_holds_the_others_up(
-    application: Application, question: str
-) -> None:
-    client = application.client()
-    await client.post("/v1/search", json={"query": "The first of anything loads modules.", "cache": False})
+@pytest.fixture(scope="module")
+async def harbours(shared_application: Application) -> AsyncIterator[Application]:
+    """The application as a tenant with four long messages, which take ten seconds to store."""
+    app = shared_application.for_tenant("harbours")
+    client = app.client()
     for number in range(4):
         said = " ".join(f"The harbour{number}x{word} prints tide tables." for word in range(5_000))
         stored = await client.post("/v1/turns", json={"session": "s", "messages": [{"content": said}]})
         assert stored.status_code == 200
-    await application.indexed()
+    await app.indexed()
+    yield app
+    await app.close_clients()
+
+
+@pytest.mark.parametrize("question", ["Where are the tide tables?", "Who prints the tide tables of Ann? " * 2_800])
+async def test_no_step_of_a_search_among_long_messages_holds_the_others_up(
+    harbours: Application, question: str
+) -> None:
+    client = harbours.client()
+    await client.post("/v1/search", json={"query": "The first of anything loads modules.", "cache": False})
 
     answer, longest_s = await with_longest_step(client, "/v1/search", {"query": question, "cache": False})
 
