@@ -20,17 +20,19 @@ from lamina.models.hashing import HashingModel
 from lamina.policies.limits.allowance import RETRY_S, SLICES, Allowance, Ask, Grant
 from lamina.settings.serving import KeyQuotas, QuotasSettings, TenantQuotas
 from lamina.stores.postgres.keys import list_keys
-from lamina.stores.postgres.quotas import Limited, Quotas, read_quotas, set_quota
+from lamina.stores.postgres.quotas import GrantAsk, Limited, Quotas, read_quotas, set_quota
 from lamina.wiring.stores import build_pool
 from tests.support.application import Application, another_router, running, settings_for
 
-WINDOW_S = 60
+WINDOW_S, LEFT_S = 86_400, 60.0
 
 
-async def early_in_a_window(needed_s: float = 30) -> None:
-    """Wait, if need be, until so much of the window of a minute is left."""
+@pytest.fixture
+async def wide_windows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let all windows be of a day: a test would often have to wait for the next minute."""
+    monkeypatch.setattr("lamina.stores.postgres.quotas.WINDOWS_S", dict.fromkeys(WINDOWS_S, WINDOW_S))
     left = WINDOW_S - time.time() % WINDOW_S
-    if left < needed_s:
+    if left < LEFT_S:
         await asyncio.sleep(left + 0.1)
 
 
@@ -50,12 +52,12 @@ def quotas(**tenant: int) -> QuotasSettings:
     return QuotasSettings(tenant=TenantQuotas(**tenant))
 
 
+@pytest.mark.usefixtures("wide_windows")
 @pytest.mark.parametrize("limit", [1, 10, 100, 1000])
 @pytest.mark.parametrize("replicas", [2, 5])
 async def test_requests_at_several_replicas_never_exceed_a_limit_and_leave_little_of_it(
     database: str, tmp_path: Path, limit: int, replicas: int
 ) -> None:
-    await early_in_a_window()
     pool = build_pool(settings_for(database, tmp_path))
     desks = [QuotaDesk(Quotas(pool), quotas(requests_per_minute=limit)) for _ in range(replicas)]
     principal = key_of("acme")
@@ -69,8 +71,17 @@ async def test_requests_at_several_replicas_never_exceed_a_limit_and_leave_littl
     assert limit - (replicas - 1) * (limit // SLICES) <= passed <= limit
 
 
+async def test_a_grant_ends_with_its_minute_or_day(database: str, tmp_path: Path) -> None:
+    asked = {Limited("acme", TENANT, resource): window_s for resource, window_s in WINDOWS_S.items()}
+    async with build_pool(settings_for(database, tmp_path)) as pool:
+        given = await Quotas(pool).take([GrantAsk(limited, 10, Ask(0, 1)) for limited in asked])
+
+    assert sorted(asked.values()) == [60, 60, 86_400]
+    assert all(0 < given[limited].ends_in_s <= window_s for limited, window_s in asked.items())
+
+
+@pytest.mark.usefixtures("wide_windows")
 async def test_what_is_known_afterwards_is_overspent_by_those_under_way_alone(database: str, tmp_path: Path) -> None:
-    await early_in_a_window()
     pool = build_pool(settings_for(database, tmp_path))
     desks = [QuotaDesk(Quotas(pool), quotas(embedded_tokens_per_minute=160)) for _ in range(2)]
     principal, cost, under_way = key_of("acme"), 30, 3
@@ -88,10 +99,10 @@ async def test_what_is_known_afterwards_is_overspent_by_those_under_way_alone(da
     assert 160 - 160 // SLICES <= spent <= 160 + len(desks) * under_way * cost
 
 
+@pytest.mark.usefixtures("wide_windows")
 async def test_a_limit_of_requests_is_told_and_another_tenant_goes_on(database: str, tmp_path: Path) -> None:
     settings = settings_for(database, tmp_path, quotas=quotas(requests_per_minute=5))
     async with running(settings, database, HashingModel()) as app:
-        await early_in_a_window()
         client, other = app.client(), app.for_tenant("another").client()
 
         answers = [await client.get("/v1/notes") for _ in range(7)]
@@ -116,10 +127,10 @@ async def test_without_a_quota_nothing_is_told(application: Application) -> None
     assert "RateLimit" not in answer.headers
 
 
+@pytest.mark.usefixtures("wide_windows")
 async def test_tokens_that_are_embedded_count_and_cached_ones_do_not(database: str, tmp_path: Path) -> None:
     settings = settings_for(database, tmp_path, quotas=quotas(embedded_tokens_per_minute=100))
     async with running(settings, database, HashingModel()) as app:
-        await early_in_a_window()
         client = app.client()
         asked = [await client.post("/v1/search", json={"query": "the same short question"}) for _ in range(10)]
         stored = await client.post("/v1/notes", json={"content": "a word and another " * 100})
@@ -173,9 +184,9 @@ async def test_a_tenant_that_stores_as_much_as_it_may_reads_and_deletes_on(
     assert another.is_success
 
 
+@pytest.mark.usefixtures("wide_windows")
 async def test_a_quota_of_a_key_is_set_by_an_admin_of_its_tenant_alone(database: str, tmp_path: Path) -> None:
     async with running(settings_for(database, tmp_path), database, HashingModel()) as app:
-        await early_in_a_window()
         (info,) = [info for info in list_keys(app.url) if app.key.startswith(info.hint)]
         admin = app.client(app.new_key(app.tenant, KeyRole.ADMIN))
         stranger = app.client(app.new_key("another", KeyRole.ADMIN))
@@ -196,10 +207,10 @@ async def test_a_quota_of_a_key_is_set_by_an_admin_of_its_tenant_alone(database:
     assert (dropped.json(), again.status_code) == ({"key": {}}, 200)
 
 
+@pytest.mark.usefixtures("wide_windows")
 async def test_a_table_wins_over_the_settings_at_every_router(database: str, tmp_path: Path) -> None:
     settings = settings_for(database, tmp_path, quotas=quotas(requests_per_minute=2))
     async with running(settings, database, HashingModel()) as app, another_router(app, {}) as second:
-        await early_in_a_window()
         set_quota(app.url, Limited("acme", TENANT, Resource.REQUESTS), 4)
         set_quota(app.url, Limited("free", TENANT, Resource.REQUESTS), None)
         free = app.for_tenant("free").client()

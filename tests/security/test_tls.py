@@ -66,7 +66,7 @@ def address(certificate: Path, tmp_path: Path) -> Iterator[str]:
     assert found.origin is not None
     (text,) = re.findall(r"```haproxy\n(.*?)```", (ROOT / "docs" / "security.md").read_text(), re.DOTALL)
     with ThreadingHTTPServer(("127.0.0.1", 0), Upstream) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
         port = free_port()
         text = text.replace("bind :8443", f"bind 127.0.0.1:{port}").replace("/etc/lamina/tls.pem", str(certificate))
         (tmp_path / "haproxy.cfg").write_text(text.replace("127.0.0.1:8000", f"127.0.0.1:{server.server_port}"))
