@@ -23,6 +23,8 @@ from lamina.text.hygiene import clean_id, clean_text
 from lamina.text.words import name_key, words
 
 MAX_TYPE_WORDS = 4
+_PLAIN_DOMAINS = f"own_{DOMAINS}"
+"""Key of a fact that a model calls as the field of all facts by domain, in whose place it must not come."""
 _CATEGORIES = ("decision", "outcome", "strategy", "note", "interaction")
 _TYPES = ("person", "organisation", "place", "thing")
 
@@ -46,8 +48,9 @@ Leave out what you do not find; empty lists are a good answer.
 """
 
 
+# Clamped before it is a float: an integer of 400 digits has none.
 Fraction = Annotated[
-    float, BeforeValidator(lambda value: min(1.0, max(0.0, float(value))) if isinstance(value, int | float) else value)
+    float, BeforeValidator(lambda value: float(min(1, max(0, value))) if isinstance(value, int | float) else value)
 ]
 
 
@@ -210,11 +213,14 @@ def _event(answer: NoteAnswer, said_at: datetime | None) -> datetime | None:
 def _facts(answers: Sequence[FactAnswer], spoken: Sequence[SpokenMessage]) -> Iterator[ProfileStatement]:
     for answer in answers:
         key, domain = _snake_case(answer.key), _snake_case(answer.domain or "")
+        key = _PLAIN_DOMAINS if key == DOMAINS else key
+        # One instruction never stands for all others.
+        is_list = answer.many or key == PROFILE_INSTRUCTIONS
         is_own = 0 <= answer.message < len(spoken) and spoken[answer.message].message.role is Role.USER
         if is_own and key:
             with suppress(InvalidInput):  # a blank or broken fact is none
                 value = clean_text(answer.value.strip(), "value", limit=MAX_NOTE_CHARS)
-                fact: dict[str, Any] = {clean_id(key, "key"): [value] if answer.many else value}
+                fact: dict[str, Any] = {clean_id(key, "key"): [value] if is_list else value}
                 is_general = not domain or key == PROFILE_INSTRUCTIONS
                 patch = fact if is_general else {DOMAINS: {clean_id(domain, "domain"): fact}}
                 said = spoken[answer.message]
@@ -243,5 +249,7 @@ def _edges(answers: Sequence[EdgeAnswer], known: dict[str, str]) -> Iterator[Edg
     for answer in answers:
         subject, object_ = known.get(name_key(answer.subject)), known.get(name_key(answer.object))
         type_ = words(answer.type.replace("_", " "))
-        if subject and object_ and subject != object_ and 1 <= len(type_) <= MAX_TYPE_WORDS:
-            yield Edge(subject, "_".join(type_), object_, confidence=answer.confidence)
+        name = "_".join(type_)
+        is_short = 1 <= len(type_) <= MAX_TYPE_WORDS and len(name) <= MAX_NAME_CHARS
+        if subject and object_ and subject != object_ and is_short:
+            yield Edge(subject, name, object_, confidence=answer.confidence)

@@ -226,5 +226,6 @@ def _days(source: SourceText) -> Iterator[date]:
 
 
 def _month_day(match: re.Match[str]) -> tuple[int, int]:
-    month = (match["month"] or match["other_month"])[:3].lower()
+    # Casefolded: a pattern that ignores case also takes the long s.
+    month = (match["month"] or match["other_month"])[:3].casefold()
     return [name[:3] for name in MONTHS].index(month) + 1, int(match["day"] or match["other_day"])

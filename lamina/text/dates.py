@@ -49,7 +49,7 @@ def event_time(sentence: str, said_at: datetime | None) -> datetime | None:
 def _day(match: re.Match[str], read: DateReader, said_on: date) -> date | None:
     try:
         return read(match, said_on)
-    except (ValueError, OverflowError):
+    except (LookupError, ValueError, OverflowError):  # patterns that ignore case take a long s, readers do not
         return None
 
 

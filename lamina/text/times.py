@@ -254,7 +254,7 @@ def _read(match: "regex.Match[str]", read: Reader, said: Said) -> Days | None:
         return None
     try:
         return read(match, said)
-    except (ValueError, OverflowError):
+    except (LookupError, ValueError, OverflowError):  # patterns that ignore case take a long s, readers do not
         return None
 
 

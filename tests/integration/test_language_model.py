@@ -16,6 +16,7 @@ from uuid import UUID
 import pytest
 
 from lamina.core.memories import Category, Edge, Extraction, Message, Role
+from lamina.core.profiles import TimedDocument, state
 from lamina.errors import Misconfigured
 from lamina.extraction.language_model import LanguageModelExtractor
 from lamina.extraction.model_answers import SCHEMA
@@ -356,7 +357,7 @@ async def test_only_what_the_messages_bear_out_is_believed(play: Play) -> None:
             {**note, "message": 9},
             {**note, "content": " "},
             {**note, "content": "nul \x00"},
-            {**note, "category": "gossip", "importance": 7, "confidence": -1, "event_date": "soon"},
+            {**note, "category": "gossip", "importance": 10**400, "confidence": -1, "event_date": "soon"},
         ],
         "facts": [
             {"message": 1, "key": "name", "value": "Claude", "many": False},
@@ -368,6 +369,7 @@ async def test_only_what_the_messages_bear_out_is_believed(play: Play) -> None:
         "edges": [
             {"subject": "Ann", "type": "works at", "object": "INITECH", "confidence": 3},
             {"subject": "Ann", "type": "owns", "object": "Hooli", "confidence": 1},
+            {"subject": "Ann", "type": "x" * 129, "object": "Initech", "confidence": 1},
         ],
     }
 
@@ -397,6 +399,23 @@ async def test_a_fact_is_kept_under_the_domain_that_the_model_names(play: Play) 
         "name": "Ann",
         "instructions": ["Be brief."],
         "employer": "Initech",
+    }
+
+
+async def test_a_fact_that_is_called_like_a_field_of_the_profile_replaces_none_of_its_fields(play: Play) -> None:
+    facts = [
+        {"message": 0, "key": "domains", "value": "lamina.dev", "many": True, "domain": None},
+        {"message": 0, "key": "Domains", "value": "example.org", "many": True, "domain": "hosting"},
+        {"message": 0, "key": "instructions", "value": "Use metric units.", "many": False, "domain": None},
+    ]
+    before = TimedDocument({"domains": {"engineering": {"stack": ["Go"]}}, "instructions": ["Be brief."]}).since(NOON)
+
+    found, _ = await extracted(play(completion({**EMPTY, "facts": facts})), SAID)
+
+    assert state(before, found.statements, NOON).document == {
+        "domains": {"engineering": {"stack": ["Go"]}, "hosting": {"own_domains": ["example.org"]}},
+        "instructions": ["Be brief.", "Use metric units."],
+        "own_domains": ["lamina.dev"],
     }
 
 

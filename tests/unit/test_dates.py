@@ -73,6 +73,11 @@ def test_what_is_no_date_or_has_two_readings_is_none(sentence: str) -> None:
     assert event_time(sentence, SAID) is None
 
 
+@pytest.mark.parametrize("sentence", ["ſix days ago", "3 ſep 2026", "laſt ſunday", "in ſeven weeks", "next frıday"])
+def test_letters_that_only_a_pattern_takes_for_others_raise_nothing(sentence: str) -> None:
+    event_time(sentence, SAID)
+
+
 def test_the_first_date_that_exists_counts() -> None:
     assert event_time("Not 31 June 2026 but tomorrow, or 1 May 2026.", SAID) == datetime(2026, 3, 13, tzinfo=UTC)
 

@@ -231,6 +231,14 @@ def test_ends_of_years_leap_days_and_starts_of_weeks_are_kept(now: str, question
     assert days(question, now=datetime.fromisoformat(now).replace(hour=12, tzinfo=UTC)) == expected
 
 
+@pytest.mark.parametrize("text", ["laſt night", "thiſ morning", "in Auguſt 2025", "il y a troiſ jourſ"])
+def test_letters_that_only_a_pattern_takes_for_others_name_no_time(text: str) -> None:
+    now = datetime(2026, 11, 29, tzinfo=UTC)
+
+    assert asked_time(text, now, UTC) is None
+    assert named_times(text, now, UTC) == ()
+
+
 def test_no_day_is_made_of_a_date_that_does_not_exist() -> None:
     # The month and its year are there.
     assert days("What happened on 31 February 2024?") == "2024-02-01/2024-03-01"
