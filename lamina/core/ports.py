@@ -411,7 +411,13 @@ class AuditableProjection(Projection[State], Inventory, Protocol[State]):
 
 
 class Extractor(Protocol):
-    """Extract notes, profile and graph from messages."""
+    """Extract notes, profile and graph from messages.
+
+    Attributes:
+        costs_tokens: Whether the same message, extracted again, costs again.
+    """
+
+    costs_tokens: bool
 
     async def extract(self, messages: Sequence[Message], ids: Sequence[UUID], user: str | None = None) -> Extraction:
         """Extract from messages; the notes name their message's id as ``message:<id>``.

@@ -42,6 +42,8 @@ class LanguageModelExtractor:
         Misconfigured: If the settings name no endpoint or no model.
     """
 
+    costs_tokens = True
+
     def __init__(self, settings: LanguageModelSettings, clock: Clock) -> None:
         self._settings = settings
         self._model = ChatModel(settings, clock, SCHEMA)

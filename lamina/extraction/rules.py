@@ -53,6 +53,8 @@ CONFIDENCE = 0.8
 class RuleExtractor:
     """The default extractor: deterministic, in process, free."""
 
+    costs_tokens = False
+
     async def extract(self, messages: Sequence[Message], ids: Sequence[UUID], user: str | None = None) -> Extraction:
         """Return the notes of every spoken message, the facts that users state of themselves, and the edges.
 

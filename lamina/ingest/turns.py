@@ -47,7 +47,7 @@ from lamina.stores.postgres.archive_catalog import mark_corrected
 from lamina.stores.postgres.connection import Before, Connection, Pool, connect, in_transaction
 from lamina.stores.postgres.epochs import bump_epoch
 from lamina.stores.postgres.events import record_event, record_events
-from lamina.stores.postgres.idempotency import Once
+from lamina.stores.postgres.idempotency import Once, find_answer
 from lamina.stores.postgres.messages import (
     AppendedMessage,
     PlacedMessage,
@@ -55,6 +55,7 @@ from lamina.stores.postgres.messages import (
     append_messages,
     change_message,
     delete_message,
+    find_appended,
     read_placed,
     replace_message_chunks,
 )
@@ -262,7 +263,8 @@ class Recorder:
         said = [*cleaned[:at], *calls, *cleaned[at:]]
         await self._budget.check([message.content for message in said], "messages")
         now = self._clock()
-        turn = replace(await self._prepare(scope, said, now, witness), work=done, calls_at=at)
+        told = await self._told_before(scope, said, now, once)
+        turn = replace(await self._prepare(scope, said, now, witness, told=told), work=done, calls_at=at)
         return await write_once(
             self._pool,
             once,
@@ -272,6 +274,23 @@ class Recorder:
             ),
         )
 
+    async def _told_before(
+        self, scope: Scope, messages: Sequence[Message], now: datetime, once: Once | None
+    ) -> frozenset[int]:
+        """Return the places of the messages that the session has already, for which no tokens are to be spent again.
+
+        The transaction looks again: one that is deleted in between is stored, but nothing is drawn from it.
+        """
+        places = [place for place, message in enumerate(messages) if message.ref or message.occurred_at]
+        if self._extractor is None or not self._extractor.costs_tokens or not (places or once):
+            return frozenset()
+        async with connect(self._pool) as connection:
+            if once is not None and await find_answer(connection, once) is not None:
+                return frozenset(range(len(messages)))
+            hashes = {place: messages[place].identity(now) for place in places}
+            stored = await find_appended(connection, scope, list(hashes.values()))
+        return frozenset(place for place, digest in hashes.items() if digest in stored)
+
     async def _prepare(
         self,
         scope: Scope,
@@ -280,10 +299,16 @@ class Recorder:
         witness: str | None,
         *,
         ids: Sequence[UUID] | None = None,
+        told: Collection[int] = (),
     ) -> PreparedTurn:
         ids = ids or [new_id() for _ in messages]
-        readable = [replace(message, content=composed(message.content)) for message in messages]
-        extraction = await self._extractor.extract(readable, ids, scope.user) if self._extractor else Extraction()
+        places = [place for place in range(len(messages)) if place not in told]
+        readable = [replace(messages[place], content=composed(messages[place].content)) for place in places]
+        extraction = (
+            await self._extractor.extract(readable, [ids[place] for place in places], scope.user)
+            if self._extractor
+            else Extraction()
+        )
         # Ids before vectors: the names in the texts are embedded by the same call as the texts.
         notes = [(new_id(), note) for note in extraction.notes]
         memories = [

@@ -449,3 +449,35 @@ async def test_a_turn_is_stored_with_what_the_model_found_and_without_it_when_th
     assert (taught.status_code, down.status_code) == (200, 200)
     assert [note["content"] for note in notes] == ["Ann's team chose Rust."]
     assert len(messages) == 2
+
+
+async def test_a_turn_that_is_sent_again_asks_the_model_for_its_new_messages_alone(
+    play: Play, database: str, tmp_path: Path
+) -> None:
+    endpoint = play(completion(ANSWER), completion(EMPTY))
+    settings = settings_for(
+        database, tmp_path, write={"extraction": "language_model"}, language_model=endpoint.settings(max_retries=0)
+    )
+    first = {"content": "I work at Initech. We chose Rust.", "name": "Ann", "ref": "1"}
+    second = {"content": "We also chose Postgres.", "name": "Ann", "ref": "2"}
+    undated = {"session": "s2", "user": "ann", "messages": [{"content": "We chose Go."}]}
+    key = {"Idempotency-Key": "k1"}
+    async with running(settings, database, HashingModel()) as application:
+        client = application.client()
+
+        async def said(*messages: dict[str, Any]) -> dict[str, Any]:
+            turn = {"session": "s1", "user": "ann", "messages": list(messages)}
+            return dict((await client.post("/v1/turns", json=turn)).raise_for_status().json())
+
+        taught = await said(first)
+        again = await said(first)
+        longer = await said(first, second)
+        keyed = [(await client.post("/v1/turns", json=undated, headers=key)).json() for _ in range(2)]
+        notes = (await client.get("/v1/notes", params={"user": "ann"})).json()["notes"]
+
+    asked = [[one["text"] for one in json.loads(call["messages"][1]["content"])] for call in endpoint.asked]
+    assert asked == [[first["content"]], [second["content"]], ["We chose Go."]]
+    assert [item["existed"] for item in longer["messages"]] == [True, False]
+    assert again["messages"][0]["id"] == taught["messages"][0]["id"]
+    assert keyed[0] == keyed[1]
+    assert [note["content"] for note in notes] == ["Ann's team chose Rust."]

@@ -142,7 +142,7 @@ async def test_days_that_the_sources_are_of_or_name_are_no_invention(play: Play,
         ("Ann has three cats.", "no source has: 3"),
         ("2026-11-22: Bob likes tea.", "no source has: 2026-11-22"),
         ("On 22 November Bob liked tea.", "no source has: 22"),
-        ("On 22 ſeptember Bob liked tea.", "no source has: 22"),  # a pattern that ignores case takes it for an s
+        ("On 22 \u017feptember Bob liked tea.", "no source has: 22"),  # a pattern that ignores case takes it for an s
         ("In 2025 Bob liked tea.", "no source has: 2025"),
         ("Ann has 20 cats.", "no source has: 20"),
         ("You condense dated memories. You are given a JSON list of texts.", "repeats its instructions"),

@@ -46,6 +46,12 @@ async def _accept(connection: Connection, once: Once, response: Json) -> None:
     """Give every stored answer again."""
 
 
+async def find_answer(connection: Connection, once: Once) -> Json | None:
+    """Return the ``response`` stored under a key, with the ``request_hash`` of its request."""
+    alive = {"tenant": once.tenant, "key": once.key, "cutoff": datetime.now(UTC) - once.lifetime}
+    return await (await connection.execute(QUERIES["find_idempotent_response"], alive)).fetchone()
+
+
 async def answer_once(
     pool: Pool,
     once: Once | None,
@@ -71,8 +77,7 @@ async def answer_once(
         name = {"tenant": once.tenant, "key": once.key}
         # Before the look: a repetition that comes during the first call waits for its answer instead of writing twice.
         await connection.execute(QUERIES["lock_idempotency_key"], name)
-        alive = name | {"cutoff": datetime.now(UTC) - once.lifetime}
-        stored = await (await connection.execute(QUERIES["find_idempotent_response"], alive)).fetchone()
+        stored = await find_answer(connection, once)
         if stored is None:
             response = await write(connection)
             row = {"request_hash": once.request_hash, "response": Jsonb(response), "user_id": once.user}

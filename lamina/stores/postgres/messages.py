@@ -135,6 +135,11 @@ async def append_messages(
     return [placed[digest] for digest in hashes]
 
 
+async def find_appended(connection: Connection, scope: Scope, hashes: Sequence[bytes]) -> dict[bytes, AppendedMessage]:
+    """Return the messages that a session has under the hashes; another write may add some right behind."""
+    return await _find_existing(connection, scope_parameters(scope), hashes)
+
+
 async def _lock_session(connection: Connection, parameters: Mapping[str, Any]) -> int:
     cursor = await connection.execute(QUERIES["reserve_positions"], parameters)
     row = await cursor.fetchone()
