@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 SCOPE_FIELDS = ("workspace", "namespace", "user", "agent", "swarm")
 EVENTS = "/v1/events"
 _BASE_URL = "http://lamina"
-_CHECKED = "checked by the front door"
+_CHECKED = "checked-by-the-front-door"
 
 
 def inner_client(behind: ASGIApp, principal: Principal, ids: Mapping[str, str]) -> "AsyncClient":
