@@ -15,7 +15,7 @@ from lamina.core.queries import AllOf, AnyOf, Compare, Condition, FilterField, F
 from lamina.core.tiers import Tier
 from lamina.errors import InvalidInput
 from lamina.text.hygiene import clean, clean_id
-from lamina.text.normal_forms import nfc, nfd
+from lamina.text.normal_forms import normalised
 
 MAX_LEVELS = 16
 MAX_COMPARISONS = 64
@@ -169,7 +169,7 @@ def _text(value: FilterValue) -> str:
 
 def _in_any_form(sources: Iterable[str]) -> tuple[str, ...]:
     """Return the texts as they are, composed and decomposed: a source is stored as it was sent."""
-    forms = ((text, nfc(text), nfd(text)) for text in sources)
+    forms = ((text, normalised("NFC", text), normalised("NFD", text)) for text in sources)
     return tuple(dict.fromkeys(chain.from_iterable(forms)))
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from lamina.core.json_values import canonical_json
 from lamina.text.instructions import instruction_topic, is_ended_by
-from lamina.text.normal_forms import nfkc
+from lamina.text.normal_forms import normalised
 
 DOMAINS = "domains"
 """The field of fields by domain, as ``{"engineering": {"stack": ["Go"]}}``: each of them has a time of its own."""
@@ -116,7 +116,7 @@ def timestamp(moment: datetime) -> str:
 
 def value_key(value: object) -> str:
     """Return the identity of a value in the times of a field; texts that differ in case are one."""
-    text = nfkc(" ".join(value.split())).casefold() if isinstance(value, str) else value
+    text = normalised("NFKC", " ".join(value.split())).casefold() if isinstance(value, str) else value
     return canonical_json(text)
 
 

@@ -16,7 +16,7 @@ import regex
 
 from lamina.core.memories import MAX_ENTITIES, Entity
 from lamina.text.english import CALENDAR_WORDS, FUNCTION_WORDS, SENTENCE_STARTERS, listed
-from lamina.text.normal_forms import nfc
+from lamina.text.normal_forms import normalised
 
 MAX_NAME_WORDS = 8
 MAX_NAME_CHARS = 128
@@ -299,7 +299,7 @@ def _mention(text: str, words: Sequence[_Word], first: int, last: int, inner: se
 
 
 def _written_name(name: str) -> str:
-    return nfc(" ".join(name.split()))
+    return normalised("NFC", " ".join(name.split()))
 
 
 def _type(text: str, words: Sequence[_Word], first: int, last: int) -> str:

@@ -5,7 +5,7 @@ Folded text is compared and indexed; nothing of it is ever returned.
 
 import unicodedata
 
-from lamina.text.normal_forms import nfkc, nfkd
+from lamina.text.normal_forms import normalised
 from lamina.text.patterns import regex
 
 # Soft hyphens, joiners, zero-width blanks, variation selectors, marks of direction: no reader sees them.
@@ -41,8 +41,8 @@ def fold(text: str) -> str:
     if text.isascii():
         return text.casefold()
     # Composed first: a hamza or madda belongs to its letter, and is no vowel sign.
-    composed = nfkc(text).casefold()
+    composed = normalised("NFKC", text).casefold()
     folded = _OPTIONAL.sub("", composed).translate(_FOLDED)
     if _DOT in folded:
-        folded = _DOTTED.sub(lambda letter: letter.group().replace(_DOT, ""), nfkd(folded))
-    return nfkc(folded)
+        folded = _DOTTED.sub(lambda letter: letter.group().replace(_DOT, ""), normalised("NFKD", folded))
+    return normalised("NFKC", folded)

@@ -4,13 +4,12 @@ Texts are stored as they were sent; whoever compares or reads them composes them
 and so are composed before they are stored.
 """
 
-import json
 import math
 import unicodedata
 from itertools import islice
 
 from lamina.errors import InvalidInput
-from lamina.text.normal_forms import nfc
+from lamina.text.normal_forms import normalised
 from lamina.text.patterns import regex
 
 MAX_ID_CHARS = 128
@@ -54,7 +53,7 @@ def excess(text: str, limit: int) -> int | None:
 
 def composed(text: str) -> str:
     """Return the text in NFC, in which texts are compared."""
-    return nfc(text)
+    return normalised("NFC", text)
 
 
 def _has_surrogate(value: str) -> bool:
@@ -125,11 +124,6 @@ def _clean_json(value: object, field: str, depth: int) -> object:
             return [_clean_json(item, f"{field}.{place}", depth - 1) for place, item in enumerate(value)]
         case _:
             return value
-
-
-def json_bytes(value: object) -> int:
-    """Return the size of a JSON value in UTF-8, without blanks."""
-    return len(json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode())
 
 
 def has_more_values(value: object, most: int) -> bool:

@@ -91,11 +91,7 @@ def without_item(text: str, path: Sequence[str], is_same: Callable[[Any], bool])
 
 def _plain(text: str) -> str:
     """Return the text with blanks in place of comments and trailing commas, so that all places stay the same."""
-    return _STRINGS_AND_COMMAS.sub(_blank, _uncommented(text))
-
-
-def _uncommented(text: str) -> str:
-    return _TOKENS.sub(_blank, text)
+    return _STRINGS_AND_COMMAS.sub(_blank, _TOKENS.sub(_blank, text))
 
 
 def _blank(found: re.Match[str]) -> str:
@@ -142,7 +138,7 @@ def _cut(text: str, start: int, spans: Sequence[Span], at: int, begin: int, dept
         comma = _plain(text).index(",", last, begin)
         between = text[last:comma] + text[comma + 1 : begin]
         return text[:last] + between.rstrip(" " if between.strip() else None) + text[end:]
-    uncommented = _uncommented(text)
+    uncommented = _TOKENS.sub(_blank, text)
     if uncommented[end:].lstrip().startswith(","):  # A trailing one, too.
         comma = uncommented.index(",", end)
         own = text[end:comma]

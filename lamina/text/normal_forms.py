@@ -16,27 +16,8 @@ _MARK = r"\P{Canonical_Combining_Class=0}\u0f73\u0f75\u0f81\uff9e\uff9f"
 _TOO_MANY_MARKS = regex.compile(rf"[{_MARK}]{{{MOST_MARKS + 1},}}+")
 
 
-def nfc(text: str) -> str:
-    """Return a text composed, in which texts are compared."""
-    return _normalised("NFC", text)
-
-
-def nfd(text: str) -> str:
-    """Return a text decomposed."""
-    return _normalised("NFD", text)
-
-
-def nfkc(text: str) -> str:
-    """Return a text composed, without differences of width, ligatures and the like."""
-    return _normalised("NFKC", text)
-
-
-def nfkd(text: str) -> str:
-    """Return a text decomposed, without differences of width, ligatures and the like."""
-    return _normalised("NFKD", text)
-
-
-def _normalised(form: Literal["NFC", "NFD", "NFKC", "NFKD"], text: str) -> str:
+def normalised(form: Literal["NFC", "NFD", "NFKC", "NFKD"], text: str) -> str:
+    """Return a text composed (C) or decomposed (D); K also drops differences of width, ligatures and the like."""
     if text.isascii():
         return text
     parts: list[str] = []

@@ -7,7 +7,7 @@ character a reader sees is one. Punctuation, white space and invisible marks are
 import unicodedata
 from collections.abc import Sequence
 
-from lamina.text.normal_forms import nfc, nfkc
+from lamina.text.normal_forms import normalised
 from lamina.text.patterns import regex
 
 # Written apart only by width, ligature or position in a word; superscripts, circled digits and fractions mean more.
@@ -61,8 +61,8 @@ def plainly_written(text: str) -> str:
     """Return a text in NFC without invisible marks, width and joined forms, with digits and their signs in ASCII."""
     if text.isascii():
         return text
-    formed = _FORMS.sub(lambda match: nfkc(match[0]), text)
-    seen = _UNSEEN.sub("", nfc(formed))
+    formed = _FORMS.sub(lambda match: normalised("NFKC", match[0]), text)
+    seen = _UNSEEN.sub("", normalised("NFC", formed))
     return _DIGIT.sub(lambda match: _ascii_digit(match[0]), seen).translate(_SIGNS)
 
 

@@ -6,7 +6,7 @@ from functools import cache, lru_cache
 import regex
 
 from lamina.text.english import FUNCTION_WORDS
-from lamina.text.normal_forms import nfkd
+from lamina.text.normal_forms import normalised
 from lamina.text.words import question_words
 
 _LATIN = regex.compile(r"[\p{Latin}\p{M}'-]+")
@@ -39,7 +39,7 @@ def stem(word: str) -> str:
     """
     for script, stemmed in _stemmers():
         if script.fullmatch(word):
-            plain = _MARKS.sub("", nfkd(word)) if script is _LATIN and not word.isascii() else word
+            plain = _MARKS.sub("", normalised("NFKD", word)) if script is _LATIN and not word.isascii() else word
             return stemmed(plain) or word
     return word
 

@@ -5,7 +5,7 @@ No engine has words for them, so that each stands in the index as letters and di
 
 from collections.abc import Iterator
 
-from lamina.text.normal_forms import nfc
+from lamina.text.normal_forms import normalised
 from lamina.text.patterns import regex
 
 MAX_CHARACTERS = 100
@@ -64,7 +64,7 @@ def with_symbols_apart(text: str) -> str:
 def _emoji(text: str) -> Iterator[str]:
     if text.isascii():
         return
-    for match in _EMOJI.finditer(nfc(text)):
+    for match in _EMOJI.finditer(normalised("NFC", text)):
         yield _VARIANTS.sub("", match[0])
 
 

@@ -68,10 +68,6 @@ def _pattern(text: str) -> "regex.Pattern[str]":
     return regex.compile(rf"(?<![\w-])(?:{text})(?!\w)", regex.IGNORECASE)
 
 
-def _unspaced(text: str) -> "regex.Pattern[str]":
-    return regex.compile(text)
-
-
 def _longest_word(name: str) -> str:
     """Return the word by which a text is known that may hold a name: "night" for last night."""
     words: list[str] = re.findall(r"[^\W\d_]+", name)
@@ -169,11 +165,11 @@ MANANA = _pattern(r"(?<!la )(?<!esta )(?<!pasado )(?<!cada )(?P<near>mañana)")
 GERMAN = listed("ist sind ich wir das der die und nicht war hat wo was es gibt wer ein eine du sie mit von")
 CJK_RULES: tuple[tuple["regex.Pattern[str]", Reader], ...] = (
     (
-        _unspaced(rf"(?:{_YEAR} ?[年년](?: ?{_CJK_MONTH}(?: ?{_CJK_DAY})?)?|{_CJK_MONTH}(?: ?{_CJK_DAY})?)"),
+        regex.compile(rf"(?:{_YEAR} ?[年년](?: ?{_CJK_MONTH}(?: ?{_CJK_DAY})?)?|{_CJK_MONTH}(?: ?{_CJK_DAY})?)"),
         readers.cjk_date,
     ),
     (
-        _unspaced(
+        regex.compile(
             rf"(?P<stepped>{_STEPPED})(?:の|的| )?"
             r"(?:(?P<weekday>[月火水木金土日])曜日?|(?P<weekday>[월화수목금토일])요일"
             r"|(?<=[周週期拜])(?P<weekday>[一二三四五六日天])(?![起直个次定样下些共]))"
@@ -181,20 +177,20 @@ CJK_RULES: tuple[tuple["regex.Pattern[str]", Reader], ...] = (
         readers.cjk_weekday,
     ),
     (
-        _unspaced(rf"(?P<stepped>{_STEPPED})(?:の|的| )?(?P<season>春天?|夏天?|秋天?|冬天?|봄|여름|가을|겨울)"),
+        regex.compile(rf"(?P<stepped>{_STEPPED})(?:の|的| )?(?P<season>春天?|夏天?|秋天?|冬天?|봄|여름|가을|겨울)"),
         readers.cjk_season,
     ),
-    (_unspaced(rf"(?P<stepped>{_STEPPED})"), readers.cjk_unit),
+    (regex.compile(rf"(?P<stepped>{_STEPPED})"), readers.cjk_unit),
     (
-        _unspaced(rf"(?P<near>{'|'.join(sorted(listed_names(names.CJK_NEAR_DAYS, '|'), key=len, reverse=True))})"),
+        regex.compile(rf"(?P<near>{'|'.join(sorted(listed_names(names.CJK_NEAR_DAYS, '|'), key=len, reverse=True))})"),
         readers.near_day,
     ),
     (
-        _unspaced(rf"{_CJK_COUNT} ?{_CJK_UNIT}(?:间|間)? ?(?:以前|之前|前|전)"),
+        regex.compile(rf"{_CJK_COUNT} ?{_CJK_UNIT}(?:间|間)? ?(?:以前|之前|前|전)"),
         readers.cjk_ago,
     ),
     (
-        _unspaced(rf"(?:最近|过去|過去|ここ|지난|최근) ?{_CJK_COUNT} ?{_CJK_UNIT}"),
+        regex.compile(rf"(?:最近|过去|過去|ここ|지난|최근) ?{_CJK_COUNT} ?{_CJK_UNIT}"),
         readers.lasting,
     ),
 )

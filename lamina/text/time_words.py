@@ -122,16 +122,13 @@ def named(names: Mapping[str, str]) -> dict[str, str]:
 def alternatives(names: Iterable[str]) -> str:
     """Return a pattern of names, the longest first, each also without its accents."""
     forms = {form.lower() for name in names for form in (name, plain(name))}
-    return "|".join(sorted(map(_escaped, forms), key=lambda name: (-len(name), name)))
+    escaped = (form.replace("'", "['’]").replace("-", "[- ]?") for form in forms)
+    return "|".join(sorted(escaped, key=lambda form: (-len(form), form)))
 
 
 def listed_names(names: Mapping[int, str] | Mapping[str, str], separator: str | None = None) -> list[str]:
     """Return all names of a table."""
     return [name for listed in names.values() for name in listed.split(separator)]
-
-
-def _escaped(name: str) -> str:
-    return name.replace("'", "['’]").replace("-", "[- ]?")
 
 
 MONTHS = numbered(MONTH_NAMES)

@@ -12,7 +12,7 @@ from functools import lru_cache
 from itertools import pairwise
 
 from lamina.text.folding import UNSEEN, fold
-from lamina.text.normal_forms import nfc, nfkc
+from lamina.text.normal_forms import normalised
 from lamina.text.patterns import regex
 from lamina.text.symbols import asked_symbols, character_words, held_symbols
 
@@ -45,7 +45,7 @@ def words(text: str) -> list[str]:
     >>> words("The Café's 成語しり")
     ['the', "café's", '成語', '語し', 'しり']
     """
-    return _words_of(nfkc(text).casefold())
+    return _words_of(normalised("NFKC", text).casefold())
 
 
 def index_words(text: str) -> list[str]:
@@ -76,7 +76,9 @@ def parts_of_words(text: str, folded: str) -> list[str]:
     parts = [part for run in _UNSPACED_RUN.finditer(folded) for part in _parts_of_run(run)]
     whole = _words_of(folded)
     if _SYLLABIC_RUN.search(folded):
-        parts += [part.group() for word in whole if _is_mixed(word) for part in _SPACED_PART.finditer(word)]
+        # Of words that have letters of a script without spaces and others.
+        mixed = [word for word in whole if _SYLLABIC_RUN.search(word) and not _SYLLABIC_RUN.fullmatch(word)]
+        parts += [part.group() for word in mixed for part in _SPACED_PART.finditer(word)]
     if UNSEEN.search(text):
         known = set(whole)
         parts += [word for word in _words_of(fold(UNSEEN.sub(" ", text))) if word not in known]
@@ -102,7 +104,7 @@ def question_words(text: str) -> list[str]:
 def compared_words(text: str) -> list[str]:
     """Return the words of a question that is compared word by word with an indexed text, as many as that has."""
     folded, asked = fold(text), question_words(text)
-    characters = [char for run in _UNSPACED_RUN.finditer(folded) for char in _characters(run.group())]
+    characters = [char for run in _UNSPACED_RUN.finditer(folded) for char in _CHARACTER.findall(run.group())]
     return asked + characters + [word for word in held_symbols(text, folded) if word not in asked]
 
 
@@ -111,13 +113,8 @@ def _asked(word: str) -> Iterator[str]:
         yield word
         return
     for run in _SYLLABIC_RUN.finditer(word):
-        yield from _pairs(_characters(run.group()))
+        yield from _pairs(_CHARACTER.findall(run.group()))
     yield from (part.group() for part in _SPACED_PART.finditer(word))
-
-
-def _is_mixed(word: str) -> bool:
-    """Report whether a word has letters of a script without spaces and others."""
-    return _SYLLABIC_RUN.search(word) is not None and _SYLLABIC_RUN.fullmatch(word) is None
 
 
 def name_words(text: str) -> list[str]:
@@ -133,15 +130,11 @@ def _words_of(folded: str) -> list[str]:
 
 def _parts_of_run(run: "regex.Match[str]") -> Iterator[str]:
     """Yield the single characters of a run, and its pairs where they are not its words already."""
-    characters = _characters(run.group())
+    characters = _CHARACTER.findall(run.group())
     if run.group("cjk") is None and len(characters) > 1:
         yield from _pairs(characters)
     if len(characters) > 1:
         yield from characters
-
-
-def _characters(run: str) -> list[str]:
-    return _CHARACTER.findall(run)
 
 
 def _pairs(characters: Sequence[str]) -> Iterator[str]:
@@ -174,7 +167,7 @@ def name_key(name: str) -> str:
 
 def content_hash(text: str) -> bytes:
     """Return the SHA-256 that makes two texts the same memory: NFC, white space squeezed, ends trimmed."""
-    squeezed = _SPACE.sub(" ", nfc(text)).strip()
+    squeezed = _SPACE.sub(" ", normalised("NFC", text)).strip()
     return hashlib.sha256(squeezed.encode()).digest()
 
 

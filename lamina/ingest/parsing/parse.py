@@ -15,7 +15,7 @@ from lamina.core.documents import MAX_TITLE_CHARS, Parsed, Section, Table
 from lamina.core.media_types import HTML, MARKDOWN, PDF, TEXT
 from lamina.errors import InvalidInput
 from lamina.text.hygiene import clean, is_blank
-from lamina.text.normal_forms import nfc
+from lamina.text.normal_forms import normalised
 
 if TYPE_CHECKING:
     from pypdf import PdfReader
@@ -245,7 +245,7 @@ def _pages(reader: "PdfReader", source: SourceDocument) -> Iterator[str]:
     """Yield the text of each page, ended by a blank line."""
     size = 0
     for page in reader.pages:
-        text = nfc(_printable(page.extract_text())).strip()
+        text = normalised("NFC", _printable(page.extract_text())).strip()
         size += len(text) + 2
         if size > source.limits.max_chars:
             raise InvalidInput(source.field, f"has more than {source.limits.max_chars} characters; send it in parts")

@@ -63,7 +63,10 @@ class FairQueue(Generic[Call]):
 
     def is_full_for(self, tenant: str) -> bool:
         """Return whether as many calls wait as may, and as many of the tenant as is its share."""
-        waiting = {name: _waiting(turns) for name, turns in (*self._new.items(), *self._served.items())}
+        waiting = {
+            name: sum(1 for call in turns.calls if not call.taken and not call.is_given_up)
+            for name, turns in (*self._new.items(), *self._served.items())
+        }
         tenants = sum(1 for name, count in waiting.items() if count and name != tenant) + 1
         return sum(waiting.values()) >= self._most_calls and waiting.get(tenant, 0) * tenants >= self._most_calls
 
@@ -128,7 +131,3 @@ def _first(calls: deque[Call]) -> Call | None:
     while calls and calls[0].is_over:
         calls.popleft()
     return calls[0] if calls else None
-
-
-def _waiting(turns: _Turns[Call]) -> int:
-    return sum(1 for call in turns.calls if not call.taken and not call.is_given_up)

@@ -89,11 +89,8 @@ def as_name(text: str) -> str:
     """
     if _PLAIN_NAME.fullmatch(text):
         return text
-    return f'"{_ENDS_NAME.sub(_escaped, as_json(text)[1:-1])}"'
-
-
-def _escaped(match: regex.Match[str]) -> str:
-    return f"\\u{ord(match[0]):04x}"
+    escaped = _ENDS_NAME.sub(lambda match: f"\\u{ord(match[0]):04x}", as_json(text)[1:-1])
+    return f'"{escaped}"'
 
 
 def _is_like_layout(line: str) -> bool:

@@ -63,7 +63,9 @@ def fuse_by_composite(
     if by_meaning:
         near = [item for item in placed if _cosine(item) >= policy.min_similarity]
         return best_first(near, lambda item: _score(item, _cosine(item), policy, now))
-    return best_first(placed, lambda item: _score(item, _best_score(item), policy, now))
+    return best_first(
+        placed, lambda item: _score(item, max(place.score for place in item.placements.values()), policy, now)
+    )
 
 
 def recency(memory: Memory | Candidate, now: datetime, decay_per_day: float) -> float:
@@ -87,7 +89,3 @@ def _score(item: PlacedMemory, nearness: float, policy: CompositePolicy, now: da
 
 def _cosine(item: PlacedMemory) -> float:
     return max((place.raw.get("cosine", 0.0) for place in item.placements.values()), default=0.0)
-
-
-def _best_score(item: PlacedMemory) -> float:
-    return max(place.score for place in item.placements.values())

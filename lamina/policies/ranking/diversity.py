@@ -10,7 +10,7 @@ import regex
 
 from lamina.core.queries import FusedHit, Memory
 from lamina.text.english import FUNCTION_WORDS
-from lamina.text.normal_forms import nfkc
+from lamina.text.normal_forms import normalised
 from lamina.text.words import words
 
 WINDOW = 100
@@ -119,7 +119,7 @@ def _are_alike(one: _Statement, other: _Statement, jaccard: float) -> bool:
 
 def _facts(text: str) -> Iterator[str]:
     """Yield the words that change a sentence's meaning: with a digit, negating, or written like a name."""
-    for run in (_ASCII_RUN if text.isascii() else _RUN).findall(nfkc(text)):
+    for run in (_ASCII_RUN if text.isascii() else _RUN).findall(normalised("NFKC", text)):
         folded = run.casefold().replace("\u2019", "'")
         is_negation = folded in NEGATIONS or folded.endswith("n't")
         is_name = run[0].isupper() and folded not in FUNCTION_WORDS

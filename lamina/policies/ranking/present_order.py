@@ -132,7 +132,8 @@ def order_for_present(
         return tuple(hits)
     statements = _Signals(question, [statement_of(hits[place]) for place in places])
     decided = list(range(within))
-    if statements.are_of_several_occasions or statements.have_correction:
+    # Statements of one occasion stay in their order, unless one corrects another.
+    if statements.is_later.any() or statements.have_correction:
         scores = weigh(statements.all(), packaged_weights() if weights is None else weights)
         best = _kept(sorted(range(len(places)), key=lambda number: -scores[number]), within)
         decided = statements.misleading_last(statements.corrections_first(best))
@@ -300,21 +301,15 @@ class _Signals:
         return {**signals, **{f"{name} x now": signals[name] * is_of_now for name in _OF_NOW}}
 
     @property
-    def are_of_several_occasions(self) -> bool:
-        """Report whether one statement was made long after another."""
-        return bool(self.is_later.any())
-
-    @property
     def have_correction(self) -> bool:
         """Report whether one of them begins like a correction."""
         return any(not CORRECTION.isdisjoint(phrases) for phrases in self.phrases)
 
     def empty_last(self, best: Sequence[int]) -> list[int]:
         """Return the order with an assistant's answers that say nothing behind all that say something."""
-        return sorted(best, key=self._is_empty)
-
-    def _is_empty(self, number: int) -> bool:
-        return not self.statements[number].is_of_person and says_nothing(self.texts[number])
+        return sorted(
+            best, key=lambda number: not self.statements[number].is_of_person and says_nothing(self.texts[number])
+        )
 
     def corrections_first(self, best: Sequence[int]) -> list[int]:
         """Return the order with each correction before the best statement before it on its occasion."""
@@ -323,15 +318,12 @@ class _Signals:
         for number in best:
             if CORRECTION.isdisjoint(self.phrases[number]) or asks(self.texts[number]):
                 continue
-            corrected = (other for other in ordered if is_after[number, other] and self._may_correct(number, other))
-            place = ordered.index(next(corrected, number))
+            may_be_meant = is_after[number] & ((self.covered > 0) | (self.similar[number] > 0))
+            place = ordered.index(next((other for other in ordered if may_be_meant[other]), number))
             if place < ordered.index(number):
                 ordered.remove(number)
                 ordered.insert(place, number)
         return ordered
-
-    def _may_correct(self, number: int, other: int) -> bool:
-        return bool(self.covered[other] > 0 or self.similar[number, other] > 0)
 
     def misleading_last(self, best: Sequence[int]) -> list[int]:
         """Return the order with each statement that misleads behind the first earlier one that it competes with."""

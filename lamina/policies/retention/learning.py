@@ -128,17 +128,13 @@ def shared_words(trigger: str, said: str) -> str | None:
 
     What only one of two users said is in neither's procedure.
     """
-    one, other = (_WORD.findall(_spaced(text))[:MOST_WORDS] for text in (trigger, said))
+    one, other = (_WORD.findall(_UNSPACED.sub(r" \g<0> ", text))[:MOST_WORDS] for text in (trigger, said))
     folded_one, folded_other = ([word.casefold() for word in words] for words in (one, other))
     matcher = SequenceMatcher(None, folded_one, folded_other, autojunk=False)
     common = [word for block in matcher.get_matching_blocks() for word in one[block.a : block.a + block.size]]
     if sum(word.isalnum() for word in common) < LEAST_SHARED_WORDS:
         return None
     return _NO_BLANK.sub("", " ".join(common))
-
-
-def _spaced(text: str) -> str:
-    return _UNSPACED.sub(lambda found: f" {found[0]} ", text)
 
 
 def step_overlap(one: Sequence[str], other: Sequence[str]) -> float:

@@ -1,6 +1,6 @@
 """The choice of the summaries that a session is due for: one for each user's messages, one for the shared ones."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
@@ -55,7 +55,7 @@ class SummaryPart:
     def is_worth_it(self) -> bool:
         """Report whether the summary saves tokens, and is not just a shorter summary of a summary."""
         is_new = len(self.messages) > 1 or not self.messages[0].is_summary
-        return is_new and _tokens(self.messages) > self.most_tokens
+        return is_new and sum(item.tokens for item in self.messages) > self.most_tokens
 
 
 def plan_summaries(messages: Sequence[LiveMessage], policy: CompactionPolicy, *, min_tokens: int) -> list[SummaryPart]:
@@ -76,11 +76,7 @@ def plan_summaries(messages: Sequence[LiveMessage], policy: CompactionPolicy, *,
     for item in messages[: len(found.positions)]:
         by_user.setdefault(item.user, []).append(item)
     parts = (
-        SummaryPart(tuple(of), max(min_tokens, policy.summary_tokens * _tokens(of) // found.tokens))
+        SummaryPart(tuple(of), max(min_tokens, policy.summary_tokens * sum(item.tokens for item in of) // found.tokens))
         for of in by_user.values()
     )
     return [part for part in parts if part.is_worth_it]
-
-
-def _tokens(messages: Iterable[LiveMessage]) -> int:
-    return sum(item.tokens for item in messages)
