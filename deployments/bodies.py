@@ -8,7 +8,6 @@ from http import HTTPMethod, HTTPStatus
 from typing import Any
 
 from starlette.datastructures import Headers, MutableHeaders
-from starlette.responses import Response
 from starlette.routing import BaseRoute, Match
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -67,7 +66,9 @@ class BodyLimit:
         headers = Headers(scope=scope)
         coding = ", ".join(headers.getlist("content-encoding")).strip().lower()
         if coding not in (*_NOT_PACKED, *_CODINGS):
-            await _refuse_coding(coding)(scope, receive, send)
+            detail = f"Content-Encoding: is {coding}; send the body plain, or packed once by gzip or deflate"
+            accepted = {"Accept-Encoding": "gzip, deflate"}
+            await problem(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, detail, headers=accepted)(scope, receive, send)
             return
         length = headers.get("content-length", "0")
         # Most requests have no body, or a short one of known length: they need no look at the routes.
@@ -161,11 +162,6 @@ def _unpack(body: bytes, coding: str, max_bytes: int) -> bytes:
 def _has_zlib_header(body: bytes) -> bool:
     """Tell whether deflated data have zlib's header, as they should; some clients leave it out."""
     return body[0] & 0x0F == _DEFLATE and int.from_bytes(body[:2], "big") % _CHECKED_BY == 0
-
-
-def _refuse_coding(coding: str) -> Response:
-    detail = f"Content-Encoding: is {coding}; send the body plain, or packed once by gzip or deflate"
-    return problem(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, detail, headers={"Accept-Encoding": "gzip, deflate"})
 
 
 @dataclass(frozen=True, slots=True)

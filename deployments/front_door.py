@@ -159,13 +159,13 @@ class FrontDoor:
             Unauthenticated: If it has none, or a wrong one.
             LimitReached: If its address has tried too many wrong ones, and this one was not seen here before.
         """
-        key = _bearer(headers)
-        if key is None:
+        scheme, key = get_authorization_scheme_param(headers.get("authorization"))
+        if not key or scheme.lower() != "bearer":
             self._admit_unkeyed(scope)
             raise Unauthenticated
         if self._services.key_check.knows(key):
             # Who asks a model through the gateway does not wait for Postgres to come back.
-            believed_s = self._services.settings.gateway.believe_key_s if _is_of_gateway(scope) else 0.0
+            believed_s = self._services.settings.gateway.believe_key_s if scope["path"].startswith(GATEWAY) else 0.0
             return await self._services.key_check.check(key, believed_s=believed_s)
         address = _address(scope)
         # Counted before it is checked: otherwise a thousand that are sent at once would all be checked.
@@ -211,6 +211,7 @@ class _Exchange:
 
     Attributes:
         unread_bytes: Of the body, which are still to come, as far as they are declared; 0 once it has all come.
+        is_cut: Whether the client has not read the answer in time.
     """
 
     def __init__(self, receive: Receive, send: Send, limits: FrontDoorSettings, clock: Callable[[], float]) -> None:
@@ -220,12 +221,7 @@ class _Exchange:
         self._in, self._out = (Pace(limits.body_s, limits.body_bytes_per_s) for _ in range(2))
         self.unread_bytes = 0.0
         self._most_silence_s = math.inf
-        self._is_started = self._is_late = self._is_cut = self._is_open = False
-
-    @property
-    def is_cut(self) -> bool:
-        """Whether the client has not read the answer in time."""
-        return self._is_cut
+        self._is_started = self._is_late = self.is_cut = self._is_open = False
 
     @property
     def body_bytes(self) -> int:
@@ -253,7 +249,7 @@ class _Exchange:
 
     async def send(self, message: Message) -> None:
         """Send a part of the answer; the rest of one that is not read in time is dropped, and its connection ends."""
-        if self._is_late or self._is_cut:
+        if self._is_late or self.is_cut:
             return
         if not self._is_started and self.unread_bytes:
             self._send = _closing(self._send)
@@ -266,7 +262,7 @@ class _Exchange:
             async with asyncio.timeout(self._out.left_s()):
                 await self._send(message)
         except TimeoutError:
-            self._is_cut = True
+            self.is_cut = True
             return
         self._out.count(len(message.get("body", b"")), self._clock() - began)
 
@@ -305,20 +301,11 @@ def _address(scope: Scope) -> str:
     return str((scope.get("client") or (NO_ADDRESS,))[0])
 
 
-def _bearer(headers: Headers) -> str | None:
-    scheme, key = get_authorization_scheme_param(headers.get("authorization"))
-    return key if key and scheme.lower() == "bearer" else None
-
-
-def _is_of_gateway(scope: Scope) -> bool:
-    return bool(scope["path"].startswith(GATEWAY))
-
-
 def _is_idle(scope: Scope, headers: Headers) -> bool:
     """Report whether a request waits for long, without work."""
     return (
         scope["path"] in _IDLE
-        or _is_of_gateway(scope)
+        or scope["path"].startswith(GATEWAY)
         or (scope["path"] == "/v1/events" and _STREAM in headers.get("accept", ""))
     )
 

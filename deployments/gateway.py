@@ -226,7 +226,7 @@ class _Gateway:
             return
         answer = await asyncio.to_thread(passing.answer)
         if answer is not None:
-            self._spend(answer)
+            spend(Resource.MODEL_TOKENS, answer.input_tokens + answer.output_tokens)
             await self._keep(asked, answer, passing)
 
     async def _keep(self, asked: _Asked, answer: ModelAnswer, passing: "_Passing") -> None:
@@ -377,7 +377,7 @@ class _Gateway:
         answer = await asyncio.to_thread(passing.answer)
         if answer is None:
             return
-        self._spend(answer)
+        spend(Resource.MODEL_TOKENS, answer.input_tokens + answer.output_tokens)
         # Before the record, which may teach something: then the answer ends with what it was made from.
         await self._keep(asked, answer, passing)
         usage = {
@@ -389,9 +389,6 @@ class _Gateway:
             "latency_ms": passing.latency_ms,
         }
         await self._record(asked, answer, {name: value for name, value in usage.items() if value is not None})
-
-    def _spend(self, answer: ModelAnswer) -> None:
-        spend(Resource.MODEL_TOKENS, answer.input_tokens + answer.output_tokens)
 
     async def _record(self, asked: _Asked, answer: ModelAnswer, usage: dict[str, Any] | None) -> None:
         """Record a turn; one that asked no model has no usage, and a response that another turn made."""

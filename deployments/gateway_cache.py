@@ -97,7 +97,12 @@ class GatewayCache:
             request.path_params["call"],
             request.scope["query_string"].decode("latin-1"),
         ]
-        context += sorted(f"{name}: {value}" for name, value in request.headers.items() if _is_read(name))
+        # Of the headers, those by which an endpoint may answer differently.
+        context += sorted(
+            f"{name}: {value}"
+            for name, value in request.headers.items()
+            if name == "lamina-upstream-key" or name.startswith(("openai-", "anthropic-", "x-litellm"))
+        )
         variant = await asyncio.to_thread(lambda: circumstances(read, json.loads(body), context, use))
         if variant is None:
             return NOT_ASKED
@@ -131,11 +136,6 @@ class GatewayCache:
             return CacheUse(wish)
         except ValueError as error:
             raise InvalidInput("lamina-cache", f"is {wish}; expected {', '.join(CacheUse)}") from error
-
-
-def _is_read(name: str) -> bool:
-    """Tell whether an endpoint may answer differently by a header."""
-    return name == "lamina-upstream-key" or name.startswith(("openai-", "anthropic-", "x-litellm"))
 
 
 def _agent(principal: Principal, ids: Mapping[str, str]) -> dict[str, str]:

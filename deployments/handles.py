@@ -202,14 +202,11 @@ class EmbedderHandle(CalledDeployment):
             found: Sequence[Sequence[tuple[Chunk, ...]]] = await self.call(method, calls)
         except Unavailable as error:
             # A replica of the release before knows no tenants, and Serve says so of its methods.
-            if not _is_of_serve(error.__cause__):
+            cause = error.__cause__
+            if not isinstance(cause.cause if isinstance(cause, RayTaskError) else cause, RayServeException):
                 raise
             found = await self.call(_METHOD_BEFORE[method], [texts for _, texts in calls])
         return found
-
-
-def _is_of_serve(cause: BaseException | None) -> bool:
-    return isinstance(cause.cause if isinstance(cause, RayTaskError) else cause, RayServeException)
 
 
 class RerankerHandle(CalledDeployment):

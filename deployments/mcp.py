@@ -11,9 +11,9 @@ from urllib.parse import urlsplit
 from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.routing import Route
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
-from deployments.bodies import body_of
+from deployments.bodies import body_of, receive_body
 from deployments.inner_client import follow_events, ids_of, inner_client
 from deployments.problems import answer_error, problem
 from deployments.services import Services
@@ -83,7 +83,7 @@ class _McpEndpoint:
                 refusal = answer_error(Request(scope), InsufficientScope(scope_of(verb)))
                 await refusal(scope, receive, send)
                 return
-            receive = _received(body, receive)
+            receive = receive_body(body, receive)
         # One for each request: what it starts ends with it, and no lifespan has to be kept beside the application's.
         manager = StreamableHTTPSessionManager(self._server, json_response=True, stateless=True)
         async with manager.run():
@@ -142,13 +142,3 @@ def needed_verb(body: bytes) -> Verb | None:
     params = message.get("params") if method == "tools/call" else None
     name = params.get("name") if isinstance(params, dict) else None
     return BY_NAME[name].verb if isinstance(name, str) and name in BY_NAME else None
-
-
-def _received(body: bytes, receive: Receive) -> Receive:
-    """Return a ``receive`` that begins with a body that was read."""
-    unread: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
-
-    async def receive_again() -> Message:
-        return unread.pop() if unread else await receive()
-
-    return receive_again

@@ -76,9 +76,9 @@ def _calls(app: FastAPI) -> Mapping[tuple[str, str], _Call]:
 
 
 def _read_call(documented: Mapping[str, Any]) -> _Call:
-    query = [item for item in documented.get("parameters", ()) if item["in"] == "query"]
-    return _Call({item["name"]: _is_list(item["schema"]) for item in query}, "requestBody" in documented)
-
-
-def _is_list(schema: Mapping[str, Any]) -> bool:
-    return "array" in {part.get("type") for part in (schema, *schema.get("anyOf", ()))}
+    are_lists: dict[str, bool] = {}
+    for item in documented.get("parameters", ()):
+        if item["in"] == "query":
+            schemas = (item["schema"], *item["schema"].get("anyOf", ()))
+            are_lists[item["name"]] = any(schema.get("type") == "array" for schema in schemas)
+    return _Call(are_lists, "requestBody" in documented)

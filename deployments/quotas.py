@@ -103,7 +103,7 @@ class QuotaDesk:
                 await asyncio.shield(self._counting[tenant])
         for resource, most in limits.items():
             if self._usage[tenant].amounts[resource] >= most:
-                reason = f"{most} {_words(resource)} are stored; delete some"
+                reason = f"{most} {resource.value.replace('_', ' ')} are stored; delete some"
                 raise LimitReached("tenant", reason, math.ceil(REFRESH_S))
 
     def settle(self, principal: Principal, spending: Spending) -> None:
@@ -240,7 +240,8 @@ class QuotaDesk:
     def _refusal(self, item: _Held) -> LimitReached:
         window_s = WINDOWS_S[item.limited.resource]
         _, ends_in_s = item.allowance.remaining(self._clock())
-        reason = f"{item.allowance.amount} {_words(item.limited.resource)} a {_PERIODS[window_s]}"
+        resource = item.limited.resource.value.replace("_", " ")
+        reason = f"{item.allowance.amount} {resource} a {_PERIODS[window_s]}"
         return LimitReached(_whose(item.limited), reason, max(1, ends_in_s))
 
 
@@ -265,7 +266,3 @@ def _cost(item: _Held) -> int:
 
 def _whose(limited: Limited) -> str:
     return "tenant" if limited.subject == TENANT else "key"
-
-
-def _words(resource: Resource) -> str:
-    return resource.value.replace("_", " ")

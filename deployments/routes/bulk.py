@@ -176,4 +176,4 @@ async def _order(
     ids = scope_parameters(body.scope(principal.tenant))
     operation = await services.operations.order(kind, ids, request, once)
     tell_progress(operation, response)
-    return OperationOut.from_operation(operation)
+    return OperationOut.from_attributes(operation)

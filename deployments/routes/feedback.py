@@ -21,7 +21,7 @@ MEMORY = OwnedKind.MEMORY
 async def show_feedback(id: UUID, services: ServicesDep, principal: PrincipalDep) -> FeedbackOut:
     """Show the votes on a memory of any tier, your own among them, and whether it is pinned."""
     found = await services.feedback.get(principal.tenant, id, principal.witness())
-    return FeedbackOut.from_feedback(id, found)
+    return FeedbackOut.from_attributes(found, id=id)
 
 
 @router.put("/{id}/feedback")
@@ -32,7 +32,7 @@ async def vote(id: UUID, body: VoteIn, services: ServicesDep, principal: Princip
     All votes together move a result by a tenth of its score at most, and how soon a note fades by a week.
     """
     found = await services.feedback.vote(principal.tenant, id, principal.witness(), body.vote)
-    return FeedbackOut.from_feedback(id, found)
+    return FeedbackOut.from_attributes(found, id=id)
 
 
 @router.delete("/{id}/feedback")
@@ -40,7 +40,7 @@ async def vote(id: UUID, body: VoteIn, services: ServicesDep, principal: Princip
 async def take_vote_back(id: UUID, services: ServicesDep, principal: PrincipalDep) -> FeedbackOut:
     """Take your vote on a memory back."""
     found = await services.feedback.vote(principal.tenant, id, principal.witness(), None)
-    return FeedbackOut.from_feedback(id, found)
+    return FeedbackOut.from_attributes(found, id=id)
 
 
 @router.put("/{id}/pin")
@@ -48,7 +48,7 @@ async def take_vote_back(id: UUID, services: ServicesDep, principal: PrincipalDe
 async def pin(id: UUID, services: ServicesDep, principal: PrincipalDep) -> FeedbackOut:
     """Pin a memory: a pinned note never fades, and contexts that ask for `pinned` begin with it."""
     found = await services.feedback.pin(principal.tenant, id, principal.witness(), is_pinned=True)
-    return FeedbackOut.from_feedback(id, found)
+    return FeedbackOut.from_attributes(found, id=id)
 
 
 @router.delete("/{id}/pin")
@@ -56,4 +56,4 @@ async def pin(id: UUID, services: ServicesDep, principal: PrincipalDep) -> Feedb
 async def unpin(id: UUID, services: ServicesDep, principal: PrincipalDep) -> FeedbackOut:
     """Let a pinned memory fade again."""
     found = await services.feedback.pin(principal.tenant, id, principal.witness(), is_pinned=False)
-    return FeedbackOut.from_feedback(id, found)
+    return FeedbackOut.from_attributes(found, id=id)

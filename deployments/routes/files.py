@@ -125,7 +125,8 @@ async def list_files(
     scope = ids.scope(principal.tenant)
     found = await services.files.reads.page(scope, begin, listing.page, mirror=wanted)
     files, following = listing.cut(found, lambda file: (file.path,))
-    return FilesOut(files=[_out(file) for file in files], next_cursor=following)
+    shown = [FileOut.from_attributes(file, always=file.is_always) for file in files]
+    return FilesOut(files=shown, next_cursor=following)
 
 
 @router.get("/{path:path}", response_model=FileOut, responses=_UNCHANGED)
@@ -147,7 +148,7 @@ async def get_file(
         content, etag = await services.files.reads.version(scope, name, version)
         stored = replace(stored, content=content, etag=etag, size=len(content.encode()), version=version)
     if known & {"*", stored.etag}:
-        return Response(status_code=HTTPStatus.NOT_MODIFIED, headers=_headers(stored))
+        return Response(status_code=HTTPStatus.NOT_MODIFIED, headers={"ETag": f'"{stored.etag}"'})
     return _answer(stored, response)
 
 
@@ -174,13 +175,5 @@ def _allowed(principal: Principal, path: str) -> Callable[[str | None], None]:
 
 
 def _answer(stored: StoredFile, response: Response) -> FileOut:
-    response.headers.update(_headers(stored))
-    return _out(stored)
-
-
-def _headers(stored: StoredFile) -> dict[str, str]:
-    return {"ETag": f'"{stored.etag}"'}
-
-
-def _out(stored: StoredFile) -> FileOut:
+    response.headers["ETag"] = f'"{stored.etag}"'
     return FileOut.from_attributes(stored, always=stored.is_always)

@@ -152,11 +152,13 @@ async def _shown(services: Services, principal: Principal, found: FoundMemory) -
             message = await services.reads.messages.get(tenant, id_)
             shown["message"] = SessionMessageOut.from_attributes(message, message.message)
         case MemoryKind.DOCUMENT:
-            shown["document"] = _document(await services.documents.reads.get(tenant, id_))
+            document = await services.documents.reads.get(tenant, id_)
+            shown["document"] = DocumentOut.from_attributes(document, occurred_at=document.event_at)
         case MemoryKind.PASSAGE:
             passage = await services.documents.reads.passage(tenant, id_)
             document = await services.documents.reads.get(tenant, found.whole_id, with_content=False)
-            shown |= {"passage": PassageOut.from_attributes(passage), "document": _document(document)}
+            shown["passage"] = PassageOut.from_attributes(passage)
+            shown["document"] = DocumentOut.from_attributes(document, occurred_at=document.event_at)
         case MemoryKind.PROCEDURE:
             shown["procedure"] = ProcedureOut.from_stored(await services.procedures.reads.get(tenant, id_))
         case MemoryKind.ENTITY:
@@ -165,10 +167,6 @@ async def _shown(services: Services, principal: Principal, found: FoundMemory) -
         case MemoryKind.FACT:
             shown["fact"] = FactOut.from_attributes(await _visible(principal, found, services.explorer.fact))
     return MemoryOut(id=id_, kind=kind, **shown)
-
-
-def _document(stored: StoredDocument) -> DocumentOut:
-    return DocumentOut.from_attributes(stored, occurred_at=stored.event_at)
 
 
 async def _visible(

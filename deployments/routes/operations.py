@@ -38,7 +38,7 @@ async def list_operations(
     """List the latest operations over many memories of a scope."""
     found = await services.operations.latest(ids.scope(principal.tenant), listing.page)
     operations, following = listing.cut(found, lambda one: (one.id,))
-    shown = [OperationOut.from_operation(operation) for operation in operations]
+    shown = [OperationOut.from_attributes(operation) for operation in operations]
     return OperationsOut(operations=shown, next_cursor=following)
 
 
@@ -46,4 +46,4 @@ async def list_operations(
 @allow(Access(Verb.READ, MEMORIES, of=OwnedKind.OPERATION))
 async def show_operation(id: UUID, services: ServicesDep, principal: PrincipalDep) -> OperationOut:
     """Report on an operation over many memories: its progress and its counts."""
-    return OperationOut.from_operation(await services.operations.get(principal.tenant, id))
+    return OperationOut.from_attributes(await services.operations.get(principal.tenant, id))

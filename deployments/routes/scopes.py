@@ -56,7 +56,7 @@ async def delete_scope(
     once = write_key.once(principal.tenant, body)
     operation = await services.operations.order(OperationKind.DELETE_SCOPE, ids, {}, once)
     tell_progress(operation, response)
-    return ScopeDeletionOut(counts=dict(operation.counts), operation=OperationOut.from_operation(operation))
+    return ScopeDeletionOut(counts=dict(operation.counts), operation=OperationOut.from_attributes(operation))
 
 
 @router.post("/scopes/rename", responses=_RENAMING)
@@ -74,7 +74,7 @@ async def rename_scope(
         return ScopeRenamingOut(counts=dict(await services.workers.renaming.count(ids)))
     operation = await _rename(services, ids, write_key.once(principal.tenant, body))
     tell_progress(operation, response)
-    return ScopeRenamingOut(counts=dict(operation.counts), operation=OperationOut.from_operation(operation))
+    return ScopeRenamingOut(counts=dict(operation.counts), operation=OperationOut.from_attributes(operation))
 
 
 @router.post("/operations/{id}/undo", responses=_UNDOING)
@@ -97,7 +97,7 @@ async def undo_operation(id: UUID, services: ServicesDep, principal: PrincipalDe
             f"operation {id} is no complete deletion, nor the renaming of a scope; only such a one is undone"
         )
     tell_progress(operation, response)
-    return OperationOut.from_operation(operation)
+    return OperationOut.from_attributes(operation)
 
 
 def _refuse_old_name(done: Operation, principal: Principal) -> None:

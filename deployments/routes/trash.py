@@ -32,7 +32,8 @@ async def list_trash(
     """List the deleted memories of a scope that can be brought back, the last first."""
     found = await services.restorer.page(ids.scope(principal.tenant), kind, listing.page)
     entries, following = listing.cut(found, lambda one: (one.deleted_at, one.id))
-    return TrashOut.from_entries(entries, _kept(services), following)
+    shown = [DiscardedOut.from_discarded(entry, _kept(services)) for entry in entries]
+    return TrashOut(entries=shown, next_cursor=following)
 
 
 @router.post("/{id}/restore")

@@ -46,7 +46,7 @@ async def show_usage(
     days = await services.usage_days.days(principal.tenant, first, after)
     stored = await services.quotas.stored(principal.tenant)
     return UsageOut(
-        days=[UsedDayOut.from_day(used) for used in days],
+        days=[UsedDayOut.model_validate({"day": used.day, **used.amounts}) for used in days],
         total={use.value: sum(used.amounts[use] for used in days) for use in Use},
         stored={resource.value: amount for resource, amount in stored.items()},
     )

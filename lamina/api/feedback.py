@@ -1,13 +1,12 @@
 """Feedback on memories: requests and answers."""
 
 from datetime import datetime
-from typing import Self
 from uuid import UUID
 
 from pydantic import Field
 
 from lamina.api.fields import Output, Strict
-from lamina.core.feedback import Feedback, Vote
+from lamina.core.feedback import Vote
 
 
 class VoteIn(Strict):
@@ -24,8 +23,3 @@ class FeedbackOut(Output):
     wrong: int = Field(description="Keys and agents that found it wrong.")
     own: Vote | None = Field(description="Your own vote; a later one takes its place.")
     pinned_at: datetime | None = Field(description="Since when it is pinned, UTC.")
-
-    @classmethod
-    def from_feedback(cls, id_: UUID, feedback: Feedback) -> Self:
-        """Map the feedback on a memory."""
-        return cls.from_attributes(feedback, id=id_)

@@ -1,13 +1,13 @@
 """Operations over many memories: answers."""
 
 from datetime import datetime
-from typing import Any, Self
+from typing import Any
 from uuid import UUID
 
 from pydantic import Field
 
 from lamina.api.fields import Output, PageOut
-from lamina.core.operations import Operation, OperationKind, OperationState
+from lamina.core.operations import OperationKind, OperationState
 
 
 class OperationOut(Output):
@@ -31,11 +31,6 @@ class OperationOut(Output):
     receipt: dict[str, Any] | None = Field(
         None, description="Of a complete deletion of a scope: signed; `lamina receipts verify` checks it offline."
     )
-
-    @classmethod
-    def from_operation(cls, operation: Operation) -> Self:
-        """Map an operation."""
-        return cls.from_attributes(operation)
 
 
 class OperationsOut(PageOut):

@@ -1,6 +1,5 @@
 """The trash: answers."""
 
-from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Self
 from uuid import UUID
@@ -42,8 +41,3 @@ class TrashOut(PageOut):
     """Deleted memories, the last one first."""
 
     entries: list[DiscardedOut] = Field(description="What was deleted.")
-
-    @classmethod
-    def from_entries(cls, entries: Sequence[Discarded], kept: timedelta, next_cursor: str | None) -> Self:
-        """Map entries."""
-        return cls(entries=[DiscardedOut.from_discarded(entry, kept) for entry in entries], next_cursor=next_cursor)

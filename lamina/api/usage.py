@@ -1,11 +1,8 @@
 """Use of the service: answers."""
 
 from datetime import date
-from typing import Self
 
 from pydantic import BaseModel, Field
-
-from lamina.core.usage import UsedDay
 
 
 class UsedDayOut(BaseModel):
@@ -18,11 +15,6 @@ class UsedDayOut(BaseModel):
     embedded_tokens: int = Field(description="Estimated tokens that the embedding model read for requests.")
     model_tokens: int = Field(description="Tokens of the language model for requests.")
     bytes: int = Field(description="Bytes of the bodies that were sent.")
-
-    @classmethod
-    def from_day(cls, used: UsedDay) -> Self:
-        """Map a day."""
-        return cls.model_validate({"day": used.day, **used.amounts})
 
 
 class UsageOut(BaseModel):

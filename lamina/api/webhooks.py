@@ -41,7 +41,7 @@ class WebhookOut(Output):
     @classmethod
     def from_webhook(cls, webhook: Webhook) -> Self:
         """Map a webhook."""
-        return cls.model_validate(_fields(webhook))
+        return cls.from_attributes(webhook, kinds=sorted(webhook.kinds))
 
 
 class WebhookSecretOut(WebhookOut):
@@ -52,12 +52,7 @@ class WebhookSecretOut(WebhookOut):
     @classmethod
     def with_secret(cls, webhook: Webhook, secret: str) -> Self:
         """Map a webhook whose secret was made just now."""
-        return cls.model_validate({**_fields(webhook), "secret": secret})
-
-
-def _fields(webhook: Webhook) -> dict[str, object]:
-    names = [name for name in WebhookOut.model_fields if name != "kinds"]
-    return {**{name: getattr(webhook, name) for name in names}, "kinds": sorted(webhook.kinds)}
+        return cls.from_attributes(webhook, kinds=sorted(webhook.kinds), secret=secret)
 
 
 class WebhooksOut(PageOut):

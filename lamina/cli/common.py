@@ -125,11 +125,6 @@ def url_of_environment(data_dir: Path | None) -> str | None:
     return os.environ.get("LAMINA_URL") or None if data_dir is None else None
 
 
-def database_of(config: Path | None, data_dir: Path | None) -> str:
-    """Return the URL of the database; of the embedded one, while it runs."""
-    return server_of(config, data_dir).url
-
-
 def server_of(config: Path | None, data_dir: Path | None) -> PostgresServerSettings:
     """Return the settings of the database's server; of the embedded one, while it runs."""
     settings = settings_of(config, data_dir)

@@ -8,9 +8,9 @@ import typer
 from rich.markup import escape
 from rich.table import Column, Table
 
-from lamina.cli.common import ConfigOption, DataDirOption, database_of
+from lamina.cli.common import ConfigOption, DataDirOption, server_of
 from lamina.cli.console import SafeConsole, console
-from lamina.core.principals import Bounds, KeyInfo, KeyRole, Verb, new_principal
+from lamina.core.principals import Bounds, KeyRole, Verb, new_principal
 from lamina.stores.postgres.keys import list_keys, revoke_key, rotate_key, store_key
 from lamina.wiring.stores import utc_now
 
@@ -36,7 +36,7 @@ def create(
     """Create a key and print it; it is stored hashed and cannot be shown again. Options for bounds may be repeated."""
     bounds = Bounds.from_lists({"workspaces": workspace, "namespaces": namespace, "users": user, "agents": agent})
     wanted = new_principal(tenant, role, utc_now(), verbs=verb or (), bounds=bounds, expires_at=expires_at)
-    _print_secret(store_key(database_of(config, data_dir), wanted, name))
+    console.print(store_key(server_of(config, data_dir).url, wanted, name), highlight=False, soft_wrap=True)
 
 
 @app.command("list")
@@ -45,10 +45,12 @@ def show_keys(config: ConfigOption = None, data_dir: DataDirOption = None) -> No
     id_column = Column("id", no_wrap=True, min_width=36)  # `lamina keys revoke` needs it whole
     columns = ("tenant", "role", "name", "key", "narrowed to", "created", "last used", "expires", "revoked")
     table = Table(id_column, *columns, box=None)
-    for key in list_keys(database_of(config, data_dir)):
+    for key in list_keys(server_of(config, data_dir).url):
         moments = (key.created_at, key.last_used_at, key.expires_at, key.revoked_at)
         times = [moment.isoformat(" ", "seconds") if moment else "-" for moment in moments]
-        texts = (key.tenant, key.role, key.name, f"{key.hint}…", _narrowing(key))
+        lists: dict[str, list[str]] = {"verbs": [*key.verbs], **key.bounds.lists()}
+        narrowed = "; ".join(f"{name} {', '.join(ids)}" for name, ids in lists.items() if ids)
+        texts = (key.tenant, key.role, key.name, f"{key.hint}…", narrowed or "-")
         table.add_row(str(key.id), *map(escape, texts), *times)
     # In a pipe there is no width to fit, and a line a key is what other programs read.
     (console if console.is_terminal else SafeConsole(width=PIPE_WIDTH)).print(table)
@@ -57,7 +59,7 @@ def show_keys(config: ConfigOption = None, data_dir: DataDirOption = None) -> No
 @app.command("rotate")
 def rotate(id: KeyArgument, config: ConfigOption = None, data_dir: DataDirOption = None) -> None:
     """Give a key another secret and print it; the one before opens nothing any more."""
-    _print_secret(rotate_key(database_of(config, data_dir), id))
+    console.print(rotate_key(server_of(config, data_dir).url, id), highlight=False, soft_wrap=True)
 
 
 @app.command("revoke")
@@ -68,14 +70,5 @@ def revoke(
     data_dir: DataDirOption = None,
 ) -> None:
     """Make a key invalid."""
-    revoke_key(database_of(config, data_dir), id, even_last=last)
+    revoke_key(server_of(config, data_dir).url, id, even_last=last)
     console.print(f"{id} is revoked", highlight=False)
-
-
-def _print_secret(key: str) -> None:
-    console.print(key, highlight=False, soft_wrap=True)
-
-
-def _narrowing(key: KeyInfo) -> str:
-    lists: dict[str, list[str]] = {"verbs": [*key.verbs], **key.bounds.lists()}
-    return "; ".join(f"{name} {', '.join(ids)}" for name, ids in lists.items() if ids) or "-"

@@ -7,7 +7,7 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from lamina.cli.common import ConfigOption, DataDirOption, database_of
+from lamina.cli.common import ConfigOption, DataDirOption, server_of
 from lamina.cli.console import console
 from lamina.core.quotas import STORED, TENANT, Resource
 from lamina.errors import InvalidInput
@@ -41,7 +41,7 @@ def set_amount(
             "amount", f"is {amount[:40]!r}; name a number of at most {MOST_DIGITS} digits, or none for no limit"
         )
     limited = _limited(tenant, key, resource)
-    set_quota(database_of(config, data_dir), limited, None if amount == "none" else int(amount))
+    set_quota(server_of(config, data_dir).url, limited, None if amount == "none" else int(amount))
     console.print(f"{resource.value} of {escape(tenant)}: {amount}", highlight=False)
 
 
@@ -54,7 +54,7 @@ def drop(
     data_dir: DataDirOption = None,
 ) -> None:
     """Let the setting hold again."""
-    drop_quota(database_of(config, data_dir), _limited(tenant, key, resource))
+    drop_quota(server_of(config, data_dir).url, _limited(tenant, key, resource))
     console.print(f"{resource.value} of {escape(tenant)}: as in the settings", highlight=False)
 
 
@@ -62,7 +62,7 @@ def drop(
 def show(config: ConfigOption = None, data_dir: DataDirOption = None) -> None:
     """List the quotas that were set; the settings hold for all others."""
     table = Table("tenant", "key", "resource", "amount", box=None)
-    for limited, amount in sorted(read_quotas(database_of(config, data_dir)).items()):
+    for limited, amount in sorted(read_quotas(server_of(config, data_dir).url).items()):
         most = "none" if amount is None else str(amount)
         table.add_row(escape(limited.tenant), limited.subject or "-", limited.resource.value, most)
     console.print(table)

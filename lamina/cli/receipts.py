@@ -2,9 +2,8 @@
 
 import hmac
 import json
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 from uuid import UUID
 
 import typer
@@ -76,7 +75,10 @@ def verify(
     kind = "deletion" if receipt["format"] == RECEIPT_FORMAT else "erasure"
     console.print(f"genuine: {kind} {receipt['id']}, complete since {receipt['completed_at']}", highlight=False)
     if kind == "deletion":
-        console.print(escape(f"  of {_described(receipt)}; deleted: {_counted(receipt['deleted'])}"), highlight=False)
+        named = [f"{name} {id_}" for name, id_ in receipt["scope"].items() if id_ is not None]
+        place = ", ".join(named) or f"the whole tenant {receipt['tenant']}"
+        deleted = ", ".join(f"{count} {name}" for name, count in sorted(receipt["deleted"].items())) or "nothing"
+        console.print(escape(f"  of {place}; deleted: {deleted}"), highlight=False)
     for remnant in remains:
         until = remnant["until"] or remnant["ends"]
         line = f"  may remain in {remnant['where']}: {remnant['holds']}; until: {until}"
@@ -96,12 +98,3 @@ def _is_about(receipt: dict[str, object], user: str) -> bool:
             return hmac.compare_digest(hash_user(bytes.fromhex(salt), user).hex(), expected)
         case _:
             return False
-
-
-def _described(receipt: dict[str, Any]) -> str:
-    named = [f"{name} {id_}" for name, id_ in receipt["scope"].items() if id_ is not None]
-    return ", ".join(named) or f"the whole tenant {receipt['tenant']}"
-
-
-def _counted(counts: Mapping[str, int]) -> str:
-    return ", ".join(f"{count} {name}" for name, count in sorted(counts.items())) or "nothing"

@@ -111,7 +111,7 @@ def read_request(shape: Shape, body: Any) -> ModelRequest | None:
     return ModelRequest(
         shape,
         _text_or_none(body.get("model")),
-        "" if asked is None else _text_of(items[asked]),
+        "" if asked is None else text_of_parts(items[asked].get("content")),
         {"before_question": len(items) if asked is None else asked, "after_instructions": instructions},
         digests[asked or 0],
         digests[-1],
@@ -159,16 +159,9 @@ def _digests(items: Sequence[Json], chain: str) -> Iterator[str]:
 
 def _said(item: Json, digest: str) -> Said:
     parts = item.get("content")
-    others = [str(part.get("type")) for part in parts if _is_other(part)] if isinstance(parts, list) else []
-    return Said(_text_of(item), _text_or_none(item.get("name")), f"said-{digest}", tuple(others))
-
-
-def _is_other(part: Any) -> bool:
-    return isinstance(part, dict) and part.get("type") not in _TEXT_PARTS
-
-
-def _text_of(item: Json) -> str:
-    return text_of_parts(item.get("content"))
+    known = [part for part in parts if isinstance(part, dict)] if isinstance(parts, list) else []
+    others = [str(part.get("type")) for part in known if part.get("type") not in _TEXT_PARTS]
+    return Said(text_of_parts(parts), _text_or_none(item.get("name")), f"said-{digest}", tuple(others))
 
 
 def text_of_parts(content: Any) -> str:
@@ -197,7 +190,7 @@ def _results(items: Sequence[Json], answered: int) -> Iterator[ToolResult]:
     asked = {id_: (name, arguments) for item in items[: answered + 1] for id_, name, arguments in tool_calls_of(item)}
     for item in items[answered + 1 :]:
         if item.get("role") == "tool":
-            id_, result = item.get("tool_call_id"), _text_of(item)
+            id_, result = item.get("tool_call_id"), text_of_parts(item.get("content"))
         elif item.get("type") == "function_call_output":
             output = item.get("output")
             id_, result = item.get("call_id"), storable(output if isinstance(output, str) else json.dumps(output))
