@@ -19,7 +19,7 @@ from deployments.rendering import render_context, render_search, render_traversa
 from deployments.usage import UsageMeter
 from lamina.aio.coalescing import Coalescer
 from lamina.aio.deadline import deadline, time_limit
-from lamina.aio.probing import FAILED, STATES, Probe, states_of
+from lamina.aio.probing import FAILED, STATES, Probe
 from lamina.aio.write_behind import WriteBehind
 from lamina.caching.cached_search import CachedSearch, CachedTraversal
 from lamina.core.erasures import Remnant
@@ -247,10 +247,6 @@ class Services:
     workers: Workers
     operations: Operations
     meter: Meter = UNMEASURED
-
-    async def readiness(self) -> dict[str, str]:
-        """Return each part's state."""
-        return await states_of(self.probes, PROBE_DEADLINE_S)
 
     async def store_states(self) -> dict[str, str]:
         """Return the state of each projection's store; those of a searcher that does not answer are missing."""

@@ -9,7 +9,7 @@ from deployments.access import OPEN
 from deployments.guard import allow
 from deployments.services import POSTGRES, PROBE_DEADLINE_S, Services, ServicesDep
 from lamina import __version__
-from lamina.aio.probing import OK
+from lamina.aio.probing import OK, states_of
 from lamina.api.health import AliveOut, BuildOut, LagOut, ReadyOut
 from lamina.errors import LaminaError
 
@@ -27,7 +27,7 @@ async def livez() -> AliveOut:
 @allow(OPEN)
 async def readyz(services: ServicesDep, response: Response) -> ReadyOut:
     """Report whether every part answers, and how far the projections are behind."""
-    parts, stores = await asyncio.gather(services.readiness(), services.store_states())
+    parts, stores = await asyncio.gather(states_of(services.probes, PROBE_DEADLINE_S), services.store_states())
     ready = all(state == OK for state in parts.values())
     response.status_code = HTTPStatus.OK if ready else HTTPStatus.SERVICE_UNAVAILABLE
     lag, builds = await _behind(services) if parts[POSTGRES] == OK else ({}, {})

@@ -19,7 +19,6 @@ from lamina.core.principals import Principal, ScopeField, Verb, refuse_outside
 from lamina.errors import Conflict
 from lamina.maintenance.scope_deletion import scope_ids
 from lamina.maintenance.scope_renaming import renaming_ids, reversed_ids
-from lamina.stores.postgres.connection import Connection
 from lamina.stores.postgres.idempotency import Once
 from lamina.stores.postgres.owners import OwnedKind
 
@@ -116,8 +115,10 @@ async def _rename(
 ) -> Operation:
     request = {name: id_ for name, id_ in ids.items() if name.startswith("to_")}
     scope = {name: id_ for name, id_ in ids.items() if name not in request}
-
-    async def begin(connection: Connection, operation: UUID) -> None:
-        await services.workers.renaming.open(connection, ids, operation, undoes=undoes)
-
-    return await services.operations.order(OperationKind.RENAME_SCOPE, scope, request, once, begin=begin)
+    return await services.operations.order(
+        OperationKind.RENAME_SCOPE,
+        scope,
+        request,
+        once,
+        begin=lambda connection, id_: services.workers.renaming.open(connection, ids, id_, undoes=undoes),
+    )

@@ -15,12 +15,9 @@ def trigger_of(expression: str) -> CronTrigger:
         ValueError: If the expression cannot be read, or a field is out of its range.
     """
     minute, hour, day, month, weekday = expression.split()
-    return CronTrigger(minute=minute, hour=hour, day=day, month=month, day_of_week=_named_days(weekday), timezone=UTC)
-
-
-def _named_days(field: str) -> str:
-    """Return a crontab's days of the week by their names: APScheduler counts from Monday, a crontab from Sunday."""
-    return field if field == "*" else ",".join(DAYS[day] for part in field.split(",") for day in _days(part))
+    # By their names: APScheduler counts from Monday, a crontab from Sunday.
+    days = weekday if weekday == "*" else ",".join(DAYS[day] for part in weekday.split(",") for day in _days(part))
+    return CronTrigger(minute=minute, hour=hour, day=day, month=month, day_of_week=days, timezone=UTC)
 
 
 def _days(part: str) -> range:

@@ -150,20 +150,16 @@ def resolve_search(
             shows_profile=defaults.shows_profile,
         )
     chunks = profile.max_context_chunks if purpose is Purpose.CONTEXT else defaults.limit
+    ttl_days = min((days for days in (profile.ttl_days, defaults.ttl_days) if days is not None), default=None)
     return EffectiveSearch(
         tiers=_first(preferences.tiers, profile.tiers),
         limit=_first(preferences.limit, chunks),
         min_score=_first(preferences.min_score, profile.min_relevance),
-        since=_since(preferences, _shorter(profile.ttl_days, defaults.ttl_days), now),
+        since=_since(preferences, ttl_days, now),
         suffix=profile.prompt_suffix,
         is_suffix_verified=profile.is_verified,
         shows_profile=profile.shows_profile,
     )
-
-
-def _shorter(one: float | None, other: float | None) -> float | None:
-    """Return the shorter of two lives; ``None`` is one without an end."""
-    return min((days for days in (one, other) if days is not None), default=None)
 
 
 def _first(preference: Value | None, otherwise: Value) -> Value:

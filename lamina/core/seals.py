@@ -83,7 +83,8 @@ def seal(fields: Mapping[str, Any], key: Ed25519PrivateKey) -> dict[str, Any]:
         fields: JSON; whole numbers below 2 to the power of 53.
         key: Signs it.
     """
-    signed: dict[str, Any] = {"algorithm": "Ed25519", "key": key_id(key.public_key()), "sha256": _hashes(fields)}
+    hashes = {name: hashlib.sha256(rfc8785.dumps(value)).hexdigest() for name, value in fields.items()}
+    signed: dict[str, Any] = {"algorithm": "Ed25519", "key": key_id(key.public_key()), "sha256": hashes}
     signature = base64.b64encode(key.sign(rfc8785.dumps(signed))).decode()
     return {**fields, SEAL: {**signed, "signature": signature}}
 
@@ -133,10 +134,6 @@ def _is_signed(key: Ed25519PublicKey, signed: Mapping[str, Any], signature: obje
     except (InvalidSignature, binascii.Error, rfc8785.CanonicalizationError):
         return False
     return True
-
-
-def _hashes(fields: Mapping[str, Any]) -> dict[str, str]:
-    return {name: hashlib.sha256(rfc8785.dumps(value)).hexdigest() for name, value in fields.items()}
 
 
 def _hash_or_none(value: Any) -> str | None:

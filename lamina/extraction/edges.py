@@ -303,7 +303,10 @@ def _relations(sentence: str, names: Sequence[Mention]) -> Iterator[Edge]:
     subject: Mention | None = None
     edge: Edge | None = None
     for left, right in pairwise(names):
-        gap, before = _gap(sentence, left, right), edge
+        gap, before = "", edge
+        if right.start - left.end <= MAX_GAP_CHARS:
+            between = sentence[left.end : right.start].lstrip('”»"').rstrip('“«"')
+            gap = f" {between}" if left.end == 0 else between
         edge = _edge_between(gap, left, right) or _counterpart(before, gap, right)
         if edge is None and subject is not None and _continuation(gap):
             edge = _edge_between(_continuation(gap), subject, right)
@@ -311,11 +314,6 @@ def _relations(sentence: str, names: Sequence[Mention]) -> Iterator[Edge]:
             subject = left if edge is not None and edge.subject == left.name else None
         if edge is not None and edge.subject != edge.object and not _OF_SOMEBODY.match(sentence, right.end):
             yield edge
-
-
-def _gap(sentence: str, left: Mention, right: Mention) -> str:
-    gap = sentence[left.end : right.start]
-    return (" " if left.end == 0 else "") + gap.lstrip('”»"').rstrip('“«"') if len(gap) <= MAX_GAP_CHARS else ""
 
 
 def _continuation(gap: str) -> str:

@@ -278,10 +278,6 @@ def _ends_instruction(clause: str) -> bool:
         _OF_SPEAKER.match(clause) is None
         and _TO_WHO_ANSWERS.search(clause) is not None
         and _LIMITED.search(clause) is None
-        and _is_released(clause)
+        and (_RELEASED.search(clause) or (_ONCE_MORE.search(clause) and _PERMITTED.search(clause))) is not None
         and not _is_standing(clause)
     )
-
-
-def _is_released(clause: str) -> bool:
-    return bool(_RELEASED.search(clause) or (_ONCE_MORE.search(clause) and _PERMITTED.search(clause)))

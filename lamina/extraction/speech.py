@@ -279,17 +279,13 @@ def _read(text: str) -> Iterator[Statement]:
         start = masked.index(sentence, end)
         end = start + len(sentence)
         is_long = len(sentence) > MAX_STATEMENT_CHARS
-        is_invented = is_invented or (not is_long and _is_frame(sentence))
+        is_invented = is_invented or (not is_long and bool(_FRAME.match(sentence) or _FRAME_WORDS.search(sentence)))
         own, told = _stated_parts(sentence) if not is_long else ((), ((0, len(sentence)),))
         is_others = start < others_until
         spans = ((), ()) if is_invented else (() if is_others else own, told)
         yield Statement(start, text[start:end], sentence, *spans)
         if not is_others and not is_long:
             others_until = _end_of_others(masked, sentence, end)
-
-
-def _is_frame(sentence: str) -> bool:
-    return _FRAME.match(sentence) is not None or _FRAME_WORDS.search(sentence) is not None
 
 
 def _is_invented(part: str) -> bool:
@@ -305,15 +301,11 @@ def _end_of_others(masked: str, sentence: str, end: int) -> int:
         begins = _NOT_BLANK.search(masked, end)
         ends = _PARAGRAPH_END.search(masked, begins.start()) if begins else None
         return ends.start() if ends else len(masked)
-    if not _is_said_by_another(sentence):
+    colon = _SPEAKER_LABEL.match(sentence) or _COLON.search(sentence)
+    if colon is None or _is_own_label(sentence[: colon.end()]):
         return 0
     ends = _LINE_END.search(masked, end)
     return ends.start() if ends else len(masked)
-
-
-def _is_said_by_another(sentence: str) -> bool:
-    colon = _SPEAKER_LABEL.match(sentence) or _COLON.search(sentence)
-    return colon is not None and not _is_own_label(sentence[: colon.end()])
 
 
 def _is_own_label(label: str) -> bool:

@@ -137,18 +137,25 @@ class BulkDocuments:
 
     async def _links(self, tenant: str, ids: Sequence[UUID]) -> PreparedLinks:
         rows = await read_to_move(self._pool, tenant, ids) if ids else []
-        draft = await self._linker.draft([_passage_text(row) for row in rows], Extraction())
+        texts = [
+            MemoryText(
+                row["id"],
+                Tier.DOCUMENTS,
+                row["content"],
+                row["source"],
+                row["user_id"],
+                row["event_at"],
+                Document("", row["title"], "", row["whole"], ()).name(),
+            )
+            for row in rows
+        ]
+        draft = await self._linker.draft(texts, Extraction())
         names = await embed_in_time(self._embedder.embed_chunks, draft.new_names(), self._deadline_s)
         return self._linker.complete(draft, names)
 
 
 def _place(operation: Operation) -> Scope:
     return operation.scope().narrowed(user=None, agent=None, session=None)
-
-
-def _passage_text(row: DictRow) -> MemoryText:
-    name = Document("", row["title"], "", row["whole"], ()).name()
-    return MemoryText(row["id"], Tier.DOCUMENTS, row["content"], row["source"], row["user_id"], row["event_at"], name)
 
 
 def _ids_by_user(rows: Sequence[DictRow], among: Mapping[UUID, object]) -> Mapping[str | None, list[UUID]]:

@@ -97,7 +97,8 @@ class BulkNotes:
         Raises:
             Unavailable: If the embedder or Postgres does not answer; the batch is not worked on.
         """
-        scope, filters = operation.scope(), _selection(operation)
+        body = BulkDeleteIn if operation.kind is OperationKind.DELETE_NOTES else BulkChangeIn
+        scope, filters = operation.scope(), body.model_validate(operation.request).selection()
         page = await select_notes(
             self._pool, scope, filters, stored_by=operation.requested_at, after=operation.cursor, limit=BATCH
         )
@@ -200,7 +201,14 @@ class BulkNotes:
 
     async def _links(self, notes: Iterable[StoredNote]) -> PreparedLinks:
         texts = [
-            MemoryText(item.id, Tier.NOTES, item.note.content, item.note.source, item.user, _seen_at(item))
+            MemoryText(
+                item.id,
+                Tier.NOTES,
+                item.note.content,
+                item.note.source,
+                item.user,
+                item.note.event_at or item.updated_at,
+            )
             for item in notes
         ]
         draft = await self._linker.draft(texts)
@@ -213,11 +221,6 @@ class BulkNotes:
         return {name: getattr(checked, name) for name in changes}
 
 
-def _selection(operation: Operation) -> Filters:
-    body = BulkDeleteIn if operation.kind is OperationKind.DELETE_NOTES else BulkChangeIn
-    return body.model_validate(operation.request).selection()
-
-
 def _ids_by_user(notes: Iterable[StoredNote]) -> Mapping[str | None, list[UUID]]:
     found: dict[str | None, list[UUID]] = {}
     for note in notes:
@@ -228,7 +231,3 @@ def _ids_by_user(notes: Iterable[StoredNote]) -> Mapping[str | None, list[UUID]]
 def tagged(tags: Sequence[str], added: Sequence[str], removed: Sequence[str]) -> tuple[str, ...]:
     """Return tags with some added, each once, and some taken away."""
     return tuple(tag for tag in dict.fromkeys((*tags, *added)) if tag not in removed)
-
-
-def _seen_at(stored: StoredNote) -> datetime:
-    return stored.note.event_at or stored.updated_at

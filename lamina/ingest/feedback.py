@@ -36,7 +36,8 @@ class FeedbackRecorder:
         Raises:
             NotFound: If the tenant has no such memory.
         """
-        await self._find(tenant, id_)
+        if id_ not in await self._owners.find(tenant, OwnedKind.MEMORY, [id_]):
+            raise NotFound(OwnedKind.MEMORY.value, str(id_))
         return await self._table.get(tenant, id_, voter)
 
     async def vote(self, tenant: str, id_: UUID, voter: str, vote: Vote | None) -> Feedback:
@@ -77,7 +78,3 @@ class FeedbackRecorder:
 
         await in_transaction(self._pool, act)
         return await self._table.get(tenant, id_, voter)
-
-    async def _find(self, tenant: str, id_: UUID) -> None:
-        if id_ not in await self._owners.find(tenant, OwnedKind.MEMORY, [id_]):
-            raise NotFound(OwnedKind.MEMORY.value, str(id_))

@@ -684,12 +684,10 @@ class Recorder:
             InvalidInput: If the scope names no user or the patch is unclean or too large.
         """
         cleaned = clean_metadata(patch, "patch", self.metadata_limit)
-
-        def change(connection: Connection, write: ProfileWrite) -> Awaitable[Profile]:
-            return patch_profile(connection, scope, cleaned, self._clock(), write)
-
         write = ProfileWrite(self._kept_versions.of_profile, is_verified, is_tenant_wide)
-        return await self._change_profile(scope, change, write)
+        return await self._change_profile(
+            scope, write, lambda connection: patch_profile(connection, scope, cleaned, self._clock(), write)
+        )
 
     async def revert_profile(
         self, scope: Scope, version: int, *, is_verified: bool = False, is_tenant_wide: bool = False
@@ -700,21 +698,19 @@ class Recorder:
             InvalidInput: If the scope names no user.
             NotFound: If that version is not kept.
         """
-
-        def change(connection: Connection, write: ProfileWrite) -> Awaitable[Profile]:
-            return revert_profile(connection, scope, version, self._clock(), write)
-
         write = ProfileWrite(self._kept_versions.of_profile, is_verified, is_tenant_wide)
-        return await self._change_profile(scope, change, write)
+        return await self._change_profile(
+            scope, write, lambda connection: revert_profile(connection, scope, version, self._clock(), write)
+        )
 
     async def _change_profile(
-        self, scope: Scope, change: Callable[[Connection, ProfileWrite], Awaitable[Profile]], write: ProfileWrite
+        self, scope: Scope, write: ProfileWrite, change: Callable[[Connection], Awaitable[Profile]]
     ) -> Profile:
         if scope.user is None:
             raise InvalidInput("user", "is missing; a profile belongs to a user")
 
         async def act(connection: Connection) -> Profile:
-            profile = await change(connection, write)
+            profile = await change(connection)
             if not write.is_tenant_wide:
                 await bump_epoch(connection, scope, teaches=_is_changed(profile))
             await _announce(connection, scope, profile, write)

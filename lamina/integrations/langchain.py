@@ -94,8 +94,10 @@ class LaminaMiddleware(AgentMiddleware[MemoryState, Any, Any]):
         """Search for what the user's last message needs."""
         messages = state["messages"]
         # Without a checkpointer the model knows nothing of its thread: then its messages are memories as all others.
-        known = self._session() if _last_human(messages) else None
-        block, _ = await self._memory.recall(_question(messages), session=known, **self._context)
+        place = _last_human(messages)
+        known = self._session() if place else None
+        question = "" if place is None else messages[place].text.strip()[:MOST_QUERY_CHARS]
+        block, _ = await self._memory.recall(question, session=known, **self._context)
         return {"lamina_block": block}
 
     def wrap_model_call(
@@ -211,11 +213,6 @@ class LaminaChatMessageHistory(BaseChatMessageHistory):
             found = [item for item in answer["messages"] if not item["is_summary"]]
             yield from (item for item in found if is_of(ids.get("user"), item))
             cursor = {"cursor": answer["next_cursor"]} if answer["next_cursor"] else None
-
-
-def _question(messages: Sequence[BaseMessage]) -> str:
-    place = _last_human(messages)
-    return "" if place is None else messages[place].text.strip()[:MOST_QUERY_CHARS]
 
 
 def _last_human(messages: Sequence[BaseMessage]) -> int | None:

@@ -273,8 +273,10 @@ class _Operations:
     async def _refresh(self, document: Json) -> None:
         """Move the expiry of an item, unless somebody writes it at this moment."""
         metadata, now = document["metadata"], self._now()
-        ttl = metadata.get("ttl")
-        if ttl is None or datetime.fromisoformat(metadata["expires_at"]) - now > _minutes(ttl) * (1 - REFRESHED_AFTER):
+        if metadata.get("ttl") is None:
+            return
+        ttl = timedelta(minutes=metadata["ttl"])
+        if datetime.fromisoformat(metadata["expires_at"]) - now > ttl * (1 - REFRESHED_AFTER):
             return
         with suppress(PreconditionFailed, NotFound):
             whole = await _answer(self._client.document(document["id"]))
@@ -287,7 +289,7 @@ class _Operations:
                     tags=document["tags"],
                     occurred_at=document["occurred_at"],
                     source=document["source"],
-                    metadata={**metadata, "expires_at": (now + _minutes(ttl)).isoformat()},
+                    metadata={**metadata, "expires_at": (now + ttl).isoformat()},
                 )
             )
 
@@ -322,7 +324,7 @@ class _Operations:
         words = "" if op.index is False else "\n".join(_texts(value, op.index or self._fields))
         metadata: Json = {"namespace": list(op.namespace), "key": op.key, "indexed": bool(words.strip())}
         if op.ttl is not None:
-            metadata |= {"ttl": op.ttl, "expires_at": (now + _minutes(op.ttl)).isoformat()}
+            metadata |= {"ttl": op.ttl, "expires_at": (now + timedelta(minutes=op.ttl)).isoformat()}
         is_small = len(text) <= MOST_METADATA_CHARS and text.count(",") + text.count(":") < MOST_METADATA_VALUES
         return {
             "content": (words if metadata["indexed"] else op.key) if is_small else text,
@@ -345,10 +347,6 @@ def _run(operation: Coroutine[Any, Any, Done]) -> Done:
 
 async def _answer(call: Any) -> Any:
     return await call if inspect.isawaitable(call) else call
-
-
-def _minutes(ttl: float) -> timedelta:
-    return timedelta(minutes=ttl)
 
 
 def _digest(*parts: object) -> str:

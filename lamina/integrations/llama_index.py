@@ -39,7 +39,8 @@ class LaminaMemoryBlock(BaseMemoryBlock[str]):
     key: str | None = Field(default=None, repr=False)
 
     async def _aget(self, messages: list[ChatMessage] | None = None, **block_kwargs: Any) -> str:
-        question = next((text for message in reversed(messages or []) if (text := _text(message))), None)
+        texts = ((message.content or "").strip() for message in reversed(messages or []))
+        question = next(filter(None, texts), None)
         if question is None:
             return ""
         async with self._client() as client:
@@ -48,7 +49,7 @@ class LaminaMemoryBlock(BaseMemoryBlock[str]):
     async def _aput(self, messages: list[ChatMessage]) -> None:
         of_session: defaultdict[str, list[Json]] = defaultdict(list)
         for message in messages:
-            if text := _text(message):
+            if text := (message.content or "").strip():
                 session = message.additional_kwargs.get("session_id") or self.scope.get("session") or "llama-index"
                 role = ROLES.get(message.role.value, "user")
                 # Without a ref, equal messages are one.
@@ -103,10 +104,6 @@ class LaminaRetriever(BaseRetriever):
     async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         async with AsyncClient(*self._address, scope=self._scope) as client:
             return _nodes((await client.search(query_bundle.query_str, **self._search))["results"])
-
-
-def _text(message: ChatMessage) -> str:
-    return (message.content or "").strip()
 
 
 def _nodes(results: Sequence[Json]) -> list[NodeWithScore]:

@@ -30,7 +30,8 @@ class LaminaMemory(AbstractCapability[Any]):
     async def for_run(self, ctx: RunContext[Any]) -> AbstractCapability[Any]:
         """Return the capability with the memories for a run."""
         run = replace(self)
-        run.block, _ = await self._memory().recall(_text(ctx.prompt), session=ctx.conversation_id)
+        memory = TurnMemory(self.scope, self.url, self.key)
+        run.block, _ = await memory.recall(_text(ctx.prompt), session=ctx.conversation_id)
         return run
 
     def get_instructions(self) -> str | None:
@@ -43,11 +44,9 @@ class LaminaMemory(AbstractCapability[Any]):
             output = result.output if isinstance(result.output, str) else str(result.output)
             said = [("user", _text(ctx.prompt)), ("assistant", output)]
             messages = [{"role": role, "content": text, "ref": f"{ctx.run_id}-{role}"} for role, text in said]
-            await self._memory().record(messages, session=ctx.conversation_id or str(ctx.run_id))
+            memory = TurnMemory(self.scope, self.url, self.key)
+            await memory.record(messages, session=ctx.conversation_id or str(ctx.run_id))
         return result
-
-    def _memory(self) -> TurnMemory:
-        return TurnMemory(self.scope, self.url, self.key)
 
 
 def _text(prompt: str | Sequence[Any] | None) -> str:

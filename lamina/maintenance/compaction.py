@@ -136,7 +136,7 @@ class CompactionJob:
         """Read some sessions, and count the messages and summaries that a run would change."""
         ids, following = await self._page(area, after)
         live = [await self._sessions.live(area.scope().narrowed(session=id_)) for id_ in ids]
-        due = [self._due(messages) for messages in live]
+        due = [plan_summaries(messages, self._policy, min_tokens=MIN_SUMMARY_TOKENS) for messages in live]
         removals = sum(len(part.messages) for parts in due for part in parts)
         return Page(None, following, sum(map(len, live)), removals + sum(map(len, due)), removals)
 
@@ -151,12 +151,9 @@ class CompactionJob:
         )
         return ids, {"session": ids[-1]} if len(ids) == self._page_sessions else None
 
-    def _due(self, messages: Sequence[LiveMessage]) -> list[SummaryPart]:
-        return plan_summaries(messages, self._policy, min_tokens=MIN_SUMMARY_TOKENS)
-
     async def _decide(self, scope: Scope, moment: datetime) -> _Decision:
         messages = await self._sessions.live(scope)
-        due = self._due(messages)
+        due = plan_summaries(messages, self._policy, min_tokens=MIN_SUMMARY_TOKENS)
         if not due:
             return _Decision(len(messages))
         generation = (await require_generation(self._pool, self._identity)).number

@@ -87,7 +87,12 @@ class DedupJob:
         locked = await lock_unchanged(writer.connection, area.tenant, plan.states)
         left = locked - await pinned(writer.connection, area.tenant, sorted(locked))
         merges = [merge for merge in plan.merges if {merge.survivor_id, *merge.absorbed_ids} <= left]
-        kept = await writer.change_notes([_survivor_change(merge) for merge in merges], tenant=area.tenant)
+        columns = ("hits", "importance", "confidence", "last_hit_at")
+        survivors = [
+            RowChange(merge.survivor_id, {name: getattr(merge, name) for name in columns} | {"tags": list(merge.tags)})
+            for merge in merges
+        ]
+        kept = await writer.change_notes(survivors, tenant=area.tenant)
         absorbed = [
             RowChange(id_, {"deleted_at": writer.moment, "merged_into": merge.survivor_id})
             for merge in merges
@@ -113,8 +118,3 @@ def _candidate(row: DictRow) -> MergeCandidate:
         last_hit_at=row["last_hit_at"],
         tags=tuple(row["tags"]),
     )
-
-
-def _survivor_change(merge: Merge) -> RowChange:
-    columns = ("hits", "importance", "confidence", "last_hit_at")
-    return RowChange(merge.survivor_id, {**{name: getattr(merge, name) for name in columns}, "tags": list(merge.tags)})

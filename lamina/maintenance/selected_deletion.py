@@ -1,6 +1,7 @@
 """Delete the messages, or the documents, that match a filter, each as a single call does."""
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Protocol
 from uuid import UUID
 
@@ -83,9 +84,7 @@ class SelectedDeletion:
         await in_transaction(self._pool, act)
 
     async def _delete(self, operation: Operation, kind: TrashKind, scope: Scope, filters: Filters, id_: UUID) -> bool:
-        async def hold(connection: Connection) -> None:
-            await hold_selected(connection, kind, scope, filters, id_)
-
+        hold = partial(hold_selected, kind=kind, scope=scope, filters=filters, id_=id_)
         try:
             await self._deletes[kind](operation.tenant, id_, before=hold, operation=operation.id)
         except NotFound:

@@ -95,7 +95,9 @@ class SummaryJob:
         at = after or {"level": Level.DAILY.value, "since": None}
         level = Level(at["level"])
         notes, until = await self._slice(area, at["since"], moment) if level is Level.DAILY else ((), None)
-        found = due_summaries(area.scope(), notes, await self._present(area), moment, self._policy)
+        rows = await read_summaries(self._pool, area, SOURCE)
+        present = [summary for row in rows if (summary := present_summary(row)) is not None]
+        found = due_summaries(area.scope(), notes, present, moment, self._policy)
         due = [item for item in found if item.level is level]
         known = await find_derived(self._pool, [item.key for item in due]) if due else set()
         due = [item for item in due if item.key not in known]
@@ -109,10 +111,6 @@ class SummaryJob:
         rows, until = await read_dated_notes(self._pool, area, since=since, before=before, limit=self._slice_notes)
         notes = [DatedNote(row["id"], row["user_id"], row["event_at"], bytes(row["content_hash"])) for row in rows]
         return notes, until
-
-    async def _present(self, area: Area) -> list[PresentSummary]:
-        rows = await read_summaries(self._pool, area, SOURCE)
-        return [summary for row in rows if (summary := present_summary(row)) is not None]
 
     async def _write_texts(self, area: Area, due: Sequence[DueSummary]) -> tuple[list[Summary], list[str]]:
         made, problems = [], []

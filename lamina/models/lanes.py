@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 
 from lamina.errors import Overloaded, Unavailable
@@ -201,12 +201,13 @@ class ModelLanes:
         try:
             vectors = await self._encode([call.pieces[place] for call, place in batch.items], tokens)
         except Exception as error:  # noqa: BLE001 - every waiter must learn of it
-            parts = list(_by_call(batch))
-            if len(parts) == 1:
-                batch.items[0][0].fail(error)
+            calls = list(dict.fromkeys(call for call, _ in batch.items))
+            if len(calls) == 1:
+                calls[0].fail(error)
                 return
-            for part in parts:
-                await self._embed(part)
+            for call in calls:
+                own = [item for item in batch.items if item[0] is call]
+                await self._embed(_Pass(own, batch.is_question))
         else:
             self._follow_speed(sum(tokens), self._clock() - began)
             for (call, place), vector in zip(batch.items, vectors, strict=True):
@@ -260,8 +261,3 @@ class ModelLanes:
             return len(self._running) - asking < self._at_once - 1
         is_asked = self._clock() - self._asked_at < QUIET_S
         return len(self._running) - asking < (max(1, self._at_once - 1) if is_asked else self._at_once)
-
-
-def _by_call(batch: _Pass) -> Iterator[_Pass]:
-    for call in dict.fromkeys(call for call, _ in batch.items):
-        yield _Pass([item for item in batch.items if item[0] is call], batch.is_question)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lamina.core.ports import ModelIdentity, ModelReport
+from lamina.core.ports import ModelReport
 from lamina.errors import Misconfigured
 from lamina.extras import needing
 from lamina.models.packaged import model_path
@@ -70,11 +70,6 @@ class SentenceTransformerModel:
     def _splitter(self) -> Splitter:
         tokenizer = self._model.tokenizer.backend_tokenizer.to_str()
         return Splitter(tokenizer, int(self._model.max_seq_length) - ADDED, prefixes_of(self._settings).longest)
-
-
-def identity_of(settings: SentenceTransformersSettings) -> ModelIdentity:
-    """Return the identity of a model that is loaded to know it."""
-    return SentenceTransformerModel(settings, "cpu").identity
 
 
 def precision(wanted: str, device: str, cpu: Mapping[str, Any]) -> str:

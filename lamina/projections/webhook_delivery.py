@@ -7,6 +7,7 @@ import socket
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from functools import partial
 from importlib import import_module
 from uuid import UUID
 
@@ -37,13 +38,9 @@ class Resolver:
 
     async def __call__(self, host: str, port: int) -> Sequence[str]:
         """Return the addresses of a host."""
-        loop = asyncio.get_running_loop()
-        found = await loop.run_in_executor(self._threads, self._resolve, host, port)
+        look_up = partial(socket.getaddrinfo, host, port, type=socket.SOCK_STREAM)
+        found = await asyncio.get_running_loop().run_in_executor(self._threads, look_up)
         return [str(address[4][0]) for address in found]
-
-    @staticmethod
-    def _resolve(host: str, port: int) -> list[tuple[object, object, object, str, tuple[object, ...]]]:
-        return list(socket.getaddrinfo(host, port, type=socket.SOCK_STREAM))
 
 
 class WebhookDelivery:

@@ -56,7 +56,8 @@ async def _post(
     allowed = allowed_addresses(await resolve(url.host, port), allows_private=policy.allows_private)
     if not allowed:
         raise NotTaken("its host has no public address")
-    body = _body(stored)
+    sent = EventOut.from_stored(stored)
+    body = f'{{"type":"{sent.kind}","timestamp":"{sent.at.isoformat()}","data":{sent.model_dump_json()}}}'
     headers = {
         "Host": url.netloc.decode(),
         "Content-Type": "application/json",
@@ -85,8 +86,3 @@ def _signatures(secrets: Sequence[str], id_: str, now: datetime, body: str) -> d
     at = datetime.fromtimestamp(seconds, UTC)
     signatures = [standardwebhooks.Webhook(secret).sign(id_, at, body) for secret in secrets]
     return {"webhook-id": id_, "webhook-timestamp": str(seconds), "webhook-signature": " ".join(signatures)}
-
-
-def _body(stored: StoredEvent) -> str:
-    data = EventOut.from_stored(stored)
-    return f'{{"type":"{data.kind}","timestamp":"{data.at.isoformat()}","data":{data.model_dump_json()}}}'

@@ -1,6 +1,6 @@
 """Where each store lies: Postgres, the hybrid and vector indexes, the graph."""
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, SecretStr, model_validator
 
@@ -71,10 +71,8 @@ class QdrantEdgeSettings(Section):
     kind: Literal["qdrant_edge"] = "qdrant_edge"
     search_threads: int = Field(1, ge=1, description="Threads of one index's search pool.")
 
-    @property
-    def is_local(self) -> bool:
-        """Whether only one process may open it."""
-        return True
+    is_local: ClassVar[bool] = True
+    """Whether only one process may open it."""
 
 
 class QdrantServerSettings(Section):
@@ -133,10 +131,8 @@ class MeilisearchSettings(Section):
         description="Languages of the texts (ISO 639-3), to tell Japanese from Chinese; guessed if empty.",
     )
 
-    @property
-    def is_local(self) -> bool:
-        """Whether only one process may open it."""
-        return False
+    is_local: ClassVar[bool] = False
+    """Whether only one process may open it."""
 
 
 class EmbeddedFalkorDBSettings(Section):

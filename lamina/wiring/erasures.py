@@ -58,9 +58,6 @@ def build_erasures(settings: Settings, parts: ErasureParts) -> Erasures:
         await parts.caches.clearing.clear(tenant)
         await parts.caches.shared.forget(tenant)
 
-    async def rewrite() -> Sequence[Remnant]:
-        return await rewrite_tables(session_url(settings), largest_bytes=chosen.rewrite_mib * MIB)
-
     async def leftovers() -> Sequence[Remnant]:
         former = await table.former_stores()
         return await asyncio.to_thread(remove_leftovers, settings, parts.generation, former)
@@ -74,7 +71,7 @@ def build_erasures(settings: Settings, parts: ErasureParts) -> Erasures:
             audits=parts.audits,
             compactions=parts.compactions,
             forget=forget,
-            rewrite=rewrite,
+            rewrite=lambda: rewrite_tables(session_url(settings), largest_bytes=chosen.rewrite_mib * MIB),
             leftovers=leftovers,
             cached_for=timedelta(seconds=max(settings.caches.turn_hash.ttl_s, settings.caches.swarm.ttl_s)),
         ),

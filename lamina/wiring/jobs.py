@@ -210,11 +210,9 @@ def _compaction(settings: Settings, pool: Pool, tools: Tools) -> CompactionJob:
 def _reembed(settings: Settings, pool: Pool, tools: Tools) -> ReembedJob:
     chosen = settings.embedding.thresholds
     policy = ReembedPolicy(model_identity(settings), chosen, undo_window(settings), settings.jobs.page_rows)
-
-    def begin() -> None:
-        begin_building(session_url(settings), policy.identity, chosen)
-
-    return ReembedJob(pool, tools.embedder, policy, begin)
+    return ReembedJob(
+        pool, tools.embedder, policy, lambda: begin_building(session_url(settings), policy.identity, chosen)
+    )
 
 
 def _upkeep(settings: Settings, pool: Pool, tools: Tools) -> CacheExpiryJob:  # noqa: ARG001 - it needs none

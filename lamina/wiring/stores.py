@@ -174,9 +174,9 @@ def _encoder_identity(chosen: SentenceTransformersSettings) -> ModelIdentity:
     except Misconfigured as error:
         if chosen.runtime != "torch" and not _may_fall_back(chosen, error, has_torch=is_torch_installed()):
             raise
-    from lamina.models.sentence_transformers import identity_of  # noqa: PLC0415 - imports torch
+    from lamina.models.sentence_transformers import SentenceTransformerModel  # noqa: PLC0415 - imports torch
 
-    return identity_of(chosen)
+    return SentenceTransformerModel(chosen, "cpu").identity
 
 
 def with_thresholds(settings: Settings, generation: Generation) -> Settings:

@@ -1,6 +1,6 @@
 """Join the words that a printed page breaks at the end of a line."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import regex
 
@@ -31,13 +31,9 @@ def join_broken_words(pages: Sequence[str]) -> list[str]:
     itself, and after parts that are written either way, a soft hyphen takes the place: such a word is found in one
     piece and in parts.
     """
-    whole = frozenset(word for page in pages for word in _whole_words(page))
+    unbroken = (match.group() for page in pages for match in _WORD.finditer(_BROKEN.sub(" ", page)))
+    whole = frozenset(word.casefold().replace("\u2010", "-") for word in unbroken)
     return [_BROKEN.sub(lambda broken: _joined(broken, whole), page) for page in pages]
-
-
-def _whole_words(page: str) -> Iterator[str]:
-    for match in _WORD.finditer(_BROKEN.sub(" ", page)):
-        yield match.group().casefold().replace("\u2010", "-")
 
 
 def _joined(broken: "regex.Match[str]", whole: frozenset[str]) -> str:

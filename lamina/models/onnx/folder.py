@@ -118,13 +118,14 @@ def read_folder(folder: Path) -> EncoderFolder:
         raise Misconfigured(f"the model in {folder} has no hidden_size: its model_type is {kind}", OTHERWISE)
     settings = optional(transformer / "sentence_bert_config.json", {})
     pooling = optional(places[_POOLING] / "config.json", {}) if is_pooled else {}
+    named = optional(folder / "config_sentence_transformers.json", {})
     found = EncoderFolder(
         transformer=transformer,
         config=config,
         max_length=_max_length(transformer, config, settings),
         pooling=_ways_of_pooling(pooling),
         pools_prompt=bool(pooling.get("include_prompt", True)),
-        prompt=_prompt(optional(folder / "config_sentence_transformers.json", {})),
+        prompt=(named.get("prompts") or {}).get(named.get("default_prompt_name")) or "",
         lowers=bool(settings.get("do_lower_case")),
         heads=heads,
     )
@@ -160,10 +161,6 @@ def _ways_of_pooling(config: Mapping[str, Any]) -> Sequence[str]:
     if not WAYS.issuperset(found):
         raise Misconfigured(f"the model is pooled by {found}, of which only {sorted(WAYS)} are known", OTHERWISE)
     return found
-
-
-def _prompt(config: Mapping[str, Any]) -> str:
-    return (config.get("prompts") or {}).get(config.get("default_prompt_name")) or ""
 
 
 def required(path: Path) -> Any:
