@@ -63,11 +63,12 @@ def install(settings: LogsSettings, stream: IO[str] | None = None) -> None:
     for logger in list(root.manager.loggerDict.values()):
         if isinstance(logger, logging.Logger):
             # Ray's write by themselves, some to files as well, and leave records out.
-            logger.handlers = [_json_handler(stream, old) if _is_console(old) else old for old in logger.handlers]
-
-
-def _is_console(handler: logging.Handler) -> bool:
-    return isinstance(handler, logging.StreamHandler) and not isinstance(handler, logging.FileHandler)
+            logger.handlers = [
+                _json_handler(stream, old)
+                if isinstance(old, logging.StreamHandler) and not isinstance(old, logging.FileHandler)
+                else old
+                for old in logger.handlers
+            ]
 
 
 def _json_handler(stream: IO[str], old: logging.Handler | None = None) -> logging.Handler:

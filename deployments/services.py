@@ -128,7 +128,7 @@ class KeyCheck:
         self._trusted: TTLCache[bytes, Principal] = TTLCache(MAX_CACHED_KEYS, trust_s)
         self._noted: TTLCache[UUID, None] = TTLCache(MAX_CACHED_KEYS, USE_INTERVAL_S)
         self._uses: WriteBehind[tuple[UUID, datetime]] = WriteBehind(
-            self._write_uses, part="key uses", window_s=USE_WINDOW_S
+            lambda uses: keys.note_uses(dict(uses)), part="key uses", window_s=USE_WINDOW_S
         )
         # Wrong keys of an address end the trying of others, and not the work of those that were right before.
         self._seen: LRUCache[bytes, tuple[Principal, datetime]] = LRUCache(MAX_CACHED_KEYS)
@@ -192,9 +192,6 @@ class KeyCheck:
     async def close(self) -> None:
         """Write the uses that wait, and end."""
         await self._uses.close()
-
-    async def _write_uses(self, uses: Sequence[tuple[UUID, datetime]]) -> None:
-        await self._keys.note_uses(dict(uses))
 
 
 @dataclass(frozen=True, slots=True)

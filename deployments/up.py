@@ -251,7 +251,7 @@ def _watch(revivals: Sequence[Callable[[], None]], ray: "LocalRay") -> None:
         raise Unavailable("ray", "one of its processes ended; start Lamina again, nothing acknowledged is lost")
 
 
-def _start_reaper(folder: Path) -> Callable[[], None]:
+def _start_reaper(folder: Path) -> Callable[[], object]:
     """Start the process that clears up after this one, however it ends; the returned function has it do so now."""
     reaper = subprocess.Popen(  # noqa: S603 - our own script
         [sys.executable, "-I", str(Path(__file__).with_name("reaper.py")), str(folder)],
@@ -259,7 +259,4 @@ def _start_reaper(folder: Path) -> Callable[[], None]:
         start_new_session=True,
     )
 
-    def release() -> None:
-        reaper.communicate()
-
-    return release
+    return reaper.communicate

@@ -36,7 +36,7 @@ async def list_operations(
     services: ServicesDep, principal: PrincipalDep, ids: ScopeDep, listing: Annotated[Listing, paged(UUID)]
 ) -> OperationsOut:
     """List the latest operations over many memories of a scope."""
-    found = await services.operations.latest(ids.scope(principal.tenant), listing.page)
+    found = await services.operations.table.page(ids.scope(principal.tenant), listing.page)
     operations, following = listing.cut(found, lambda one: (one.id,))
     shown = [OperationOut.from_attributes(operation) for operation in operations]
     return OperationsOut(operations=shown, next_cursor=following)
@@ -46,4 +46,4 @@ async def list_operations(
 @allow(Access(Verb.READ, MEMORIES, of=OwnedKind.OPERATION))
 async def show_operation(id: UUID, services: ServicesDep, principal: PrincipalDep) -> OperationOut:
     """Report on an operation over many memories: its progress and its counts."""
-    return OperationOut.from_attributes(await services.operations.get(principal.tenant, id))
+    return OperationOut.from_attributes(await services.operations.table.get(principal.tenant, id))

@@ -84,7 +84,7 @@ async def undo_operation(id: UUID, services: ServicesDep, principal: PrincipalDe
     What a deletion, of a scope or by a filter, put into the trash comes back, while it lies there; what was renamed
     gets its old name, if that is free still and no later renaming touched one of the two.
     """
-    done = await services.operations.get(principal.tenant, id)
+    done = await services.operations.table.get(principal.tenant, id)
     if done.kind is OperationKind.RENAME_SCOPE and done.completed_at is not None:
         _refuse_old_name(done, principal)
         operation = await _rename(services, reversed_ids(renaming_ids(done)), undoes=done)

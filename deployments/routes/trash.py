@@ -11,7 +11,7 @@ from deployments.guard import allow
 from deployments.json_bodies import JsonRoute
 from deployments.routes.dependencies import ScopeDep
 from deployments.routes.paging import ByTime
-from deployments.services import PrincipalDep, Services, ServicesDep
+from deployments.services import PrincipalDep, ServicesDep
 from lamina.api.trash import DiscardedOut, TrashOut
 from lamina.core.principals import Verb
 from lamina.core.trash import TrashKind
@@ -32,7 +32,8 @@ async def list_trash(
     """List the deleted memories of a scope that can be brought back, the last first."""
     found = await services.restorer.page(ids.scope(principal.tenant), kind, listing.page)
     entries, following = listing.cut(found, lambda one: (one.deleted_at, one.id))
-    shown = [DiscardedOut.from_discarded(entry, _kept(services)) for entry in entries]
+    kept = timedelta(days=services.settings.history.trash_days)
+    shown = [DiscardedOut.from_discarded(entry, kept) for entry in entries]
     return TrashOut(entries=shown, next_cursor=following)
 
 
@@ -40,8 +41,5 @@ async def list_trash(
 @allow(Access(Verb.WRITE, OWN_MEMORIES, of=OwnedKind.DISCARDED))
 async def restore(id: UUID, services: ServicesDep, principal: PrincipalDep) -> DiscardedOut:
     """Bring a deleted memory back, under the id that it had."""
-    return DiscardedOut.from_discarded(await services.restorer.restore(principal.tenant, id), _kept(services))
-
-
-def _kept(services: Services) -> timedelta:
-    return timedelta(days=services.settings.history.trash_days)
+    kept = timedelta(days=services.settings.history.trash_days)
+    return DiscardedOut.from_discarded(await services.restorer.restore(principal.tenant, id), kept)

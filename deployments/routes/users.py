@@ -50,7 +50,7 @@ async def list_erasures(
 ) -> ErasuresOut:
     """List the latest erasures of the key's tenant. Needs an admin's key."""
     whose = None if user is None else clean_id(user, "user")
-    found = await services.erasures.latest(principal.tenant, listing.page, whose)
+    found = await services.erasures.table.latest(principal.tenant, listing.page, whose)
     erasures, following = listing.cut(found, lambda one: (one.requested_at, one.id))
     return ErasuresOut(erasures=[ErasureOut.from_erasure(erasure) for erasure in erasures], next_cursor=following)
 
@@ -59,11 +59,11 @@ async def list_erasures(
 @allow(Access(Verb.ERASE, EVERYWHERE))
 async def list_receipt_keys(services: ServicesDep, principal: PrincipalDep) -> ReceiptKeysOut:  # noqa: ARG001 - the keys are everybody's
     """List the public keys that check receipts. Needs an admin's key."""
-    return ReceiptKeysOut(keys=[ReceiptKeyOut.from_attributes(key) for key in await services.erasures.keys()])
+    return ReceiptKeysOut(keys=[ReceiptKeyOut.from_attributes(key) for key in await services.erasures.table.keys()])
 
 
 @router.get("/erasures/{id}")
 @allow(Access(Verb.ERASE, WHOLE_USER, of=OwnedKind.ERASURE))
 async def show_erasure(id: UUID, services: ServicesDep, principal: PrincipalDep) -> ErasureOut:
     """Report on an erasure: its progress, or its receipt. Needs an admin's key."""
-    return ErasureOut.from_erasure(await services.erasures.get(principal.tenant, id))
+    return ErasureOut.from_erasure(await services.erasures.table.get(principal.tenant, id))

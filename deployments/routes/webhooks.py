@@ -55,7 +55,8 @@ async def make_webhook(body: WebhookIn, services: ServicesDep, principal: Princi
         secrets=(secret,),
     )
     await services.events.webhooks.add(webhook, most=chosen.most)
-    return WebhookSecretOut.with_secret(await services.events.webhooks.get(principal.tenant, webhook.id), secret)
+    stored = await services.events.webhooks.get(principal.tenant, webhook.id)
+    return WebhookSecretOut.from_webhook(stored, secret=secret)
 
 
 @router.get("")
@@ -94,7 +95,8 @@ async def rotate_secret(id: UUID, services: ServicesDep, principal: PrincipalDep
     now, secret = utc_now(), new_secret(secrets.token_bytes(SECRET_BYTES))
     until = now + timedelta(seconds=services.settings.webhooks.rotation_s)
     await services.events.webhooks.rotate(principal.tenant, id, secret, now=now, until=until)
-    return WebhookSecretOut.with_secret(await services.events.webhooks.get(principal.tenant, id), secret)
+    stored = await services.events.webhooks.get(principal.tenant, id)
+    return WebhookSecretOut.from_webhook(stored, secret=secret)
 
 
 @router.get("/{id}/dead-letters")

@@ -39,20 +39,15 @@ class WebhookOut(Output):
     dead_letters: int = Field(description="Events that were given up.")
 
     @classmethod
-    def from_webhook(cls, webhook: Webhook) -> Self:
-        """Map a webhook."""
-        return cls.from_attributes(webhook, kinds=sorted(webhook.kinds))
+    def from_webhook(cls, webhook: Webhook, **secret: str) -> Self:
+        """Map a webhook; to show its secret, give it as well."""
+        return cls.from_attributes(webhook, kinds=sorted(webhook.kinds), **secret)
 
 
 class WebhookSecretOut(WebhookOut):
     """A webhook with its secret, which is shown this once."""
 
     secret: str = Field(description="Signs what is sent, as Standard Webhooks says; it cannot be shown again.")
-
-    @classmethod
-    def with_secret(cls, webhook: Webhook, secret: str) -> Self:
-        """Map a webhook whose secret was made just now."""
-        return cls.from_attributes(webhook, kinds=sorted(webhook.kinds), secret=secret)
 
 
 class WebhooksOut(PageOut):

@@ -40,7 +40,9 @@ def check_reach(document: Mapping[str, Any], policies: Sequence[Mapping[str, Any
     """Warn of the pods of a cluster that no NetworkPolicy guards in both directions."""
     for place, template in templates_of(document):
         labels = mapping_at(template, "metadata", "labels")
-        guarding = [policy for policy in policies if _selects(policy, labels)]
+        guarding = [
+            policy for policy in policies if mapping_at(policy, "podSelector", "matchLabels").items() <= labels.items()
+        ]
         for direction, fault in _FAULTS.items():
             if not any(direction in _directions(policy) for policy in guarding):
                 yield warning(
@@ -49,10 +51,6 @@ def check_reach(document: Mapping[str, Any], policies: Sequence[Mapping[str, Any
                     f"add a NetworkPolicy with policyTypes: [{direction}] that selects their labels, "
                     "as configs/kuberay does",
                 )
-
-
-def _selects(policy: Mapping[str, Any], labels: Mapping[str, Any]) -> bool:
-    return mapping_at(policy, "podSelector", "matchLabels").items() <= labels.items()
 
 
 def _directions(policy: Mapping[str, Any]) -> Sequence[str]:

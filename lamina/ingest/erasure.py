@@ -92,7 +92,7 @@ class Eraser:
             **{kind: partial(self._rows, kind, projection=rows.projection) for kind, rows in ERASED.items()},
             "profiles": partial(self._rows, "profiles"),
             "statements": self._statements,
-            "sessions": self._sessions,
+            "sessions": lambda connection, owner: delete_empty_sessions(connection, owner.tenant, limit=PAGE),
         }
         for name, step in steps.items():
             await report({name: await self._all(step, owner)})
@@ -154,9 +154,6 @@ class Eraser:
             nodes = await self._linker.forget(connection, ids)
             await enqueue_entries(connection, [*outbox_entries(projection, ids), *outbox_entries("graph", nodes)])
         return rows
-
-    async def _sessions(self, connection: Connection, owner: _Owner) -> Sequence[DictRow]:
-        return await delete_empty_sessions(connection, owner.tenant, limit=PAGE)
 
     async def _statements(self, connection: Connection, owner: _Owner) -> Sequence[DictRow]:
         rows = await delete_user_rows(connection, "statements", owner.tenant, owner.user, limit=PAGE)

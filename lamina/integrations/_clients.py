@@ -1,6 +1,8 @@
 """The two clients of an integration that has synchronous and asynchronous methods."""
 
 import asyncio
+import hashlib
+import json
 from collections.abc import Mapping
 from functools import cached_property
 from weakref import WeakKeyDictionary
@@ -45,3 +47,8 @@ class Clients:
         client = self._of_loops.pop(asyncio.get_running_loop(), None)
         if client is not None:
             await client.close()
+
+
+def digest(*parts: object) -> str:
+    """Return the SHA-256 of values as JSON, in hex: a key or tag made of them may be longer than the service takes."""
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()

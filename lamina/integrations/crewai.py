@@ -2,8 +2,6 @@
 
 import asyncio
 import base64
-import hashlib
-import json
 import logging
 from array import array
 from collections import Counter
@@ -16,7 +14,7 @@ from typing import Any
 from crewai.memory.types import MemoryRecord, ScopeInfo
 
 from lamina.errors import InvalidInput, NotFound
-from lamina.integrations._clients import Clients
+from lamina.integrations._clients import Clients, digest
 
 Json = dict[str, Any]
 PAGE = 100
@@ -167,10 +165,10 @@ class LaminaStorage:
 
     def _key(self, id_: str) -> str:
         # With the user, whose reads see shared documents as well, and without one those of everybody.
-        return "crewai:" + _digest(self._clients.scope.get("user"), id_)
+        return "crewai:" + digest(self._clients.scope.get("user"), id_)
 
     def _tag(self, parts: Sequence[str]) -> str:
-        return "crewai:" + _digest(self._clients.scope.get("user"), list(parts))[:TAG_CHARS]
+        return "crewai:" + digest(self._clients.scope.get("user"), list(parts))[:TAG_CHARS]
 
     def _document(self, record: MemoryRecord) -> Json:
         parts = _parts(record.scope)
@@ -183,10 +181,6 @@ class LaminaStorage:
             "source": "crewai",
             "metadata": {"record": record.model_dump(mode="json"), "vector": base64.b64encode(vector).decode()},
         }
-
-
-def _digest(*parts: object) -> str:
-    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 
 def _parts(scope: str) -> list[str]:

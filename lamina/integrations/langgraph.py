@@ -1,6 +1,5 @@
 """LangGraph: a store of long-term memory, which deepagents mounts as well."""
 
-import hashlib
 import inspect
 import json
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
@@ -26,7 +25,7 @@ from langgraph.store.base import (
 
 from lamina.client import AsyncClient, Client
 from lamina.errors import InvalidInput, NotFound, PreconditionFailed
-from lamina.integrations._clients import Clients
+from lamina.integrations._clients import Clients, digest
 
 Json = dict[str, Any]
 Namespace = tuple[str, ...]
@@ -301,11 +300,11 @@ class _Operations:
 
     def _key(self, namespace: Namespace, key: str) -> str:
         # With the user, whose reads see shared documents as well, and without one those of everybody.
-        return "langgraph:" + _digest(self._user, *namespace, key)
+        return "langgraph:" + digest(self._user, *namespace, key)
 
     def _tag(self, prefix: Namespace) -> str:
         """Return the tag of everything below a namespace; no sibling has it, however its name begins."""
-        return "langgraph:" + _digest(self._user, prefix)[:TAG_CHARS]
+        return "langgraph:" + digest(self._user, prefix)[:TAG_CHARS]
 
     def _document(self, op: PutOp) -> Json:
         """Return the document that an item becomes.
@@ -347,10 +346,6 @@ def _run(operation: Coroutine[Any, Any, Done]) -> Done:
 
 async def _answer(call: Any) -> Any:
     return await call if inspect.isawaitable(call) else call
-
-
-def _digest(*parts: object) -> str:
-    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 
 def _has_expired(metadata: Json, now: datetime) -> bool:

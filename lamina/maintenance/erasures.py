@@ -7,17 +7,15 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
-from uuid import UUID
 
 from lamina.aio.cancelling import cancel_all
 from lamina.core.erasures import Erasure, ErasureState, Remnant, hash_user, receipt_fields
-from lamina.core.paging import Page
 from lamina.core.ports import Clock
 from lamina.core.tiers import ProjectionName
 from lamina.errors import LaminaError, describe_error
 from lamina.ingest.erasure import Eraser
 from lamina.projections.audit import Drift
-from lamina.stores.postgres.erasures import ErasureTable, ReceiptKey, erasure_lock
+from lamina.stores.postgres.erasures import ErasureTable, erasure_lock
 from lamina.stores.postgres.outbox import Outbox
 from lamina.text.hygiene import clean_id
 
@@ -95,7 +93,7 @@ class Erasures:
         wait_s: float,
     ) -> None:
         self._url = url
-        self._table = table
+        self.table = table
         self._outbox = outbox
         self._eraser = eraser
         self._places = places
@@ -112,33 +110,17 @@ class Erasures:
             InvalidInput: If the user is no id.
             Unavailable: If Postgres does not answer; an erasure that was ordered by then goes on.
         """
-        erasure = await self._table.order(tenant, clean_id(user, "user"), self._clock())
+        erasure = await self.table.order(tenant, clean_id(user, "user"), self._clock())
         deadline = time.monotonic() + self._wait_s
         held_up_by: tuple[str, ...] = ()
         while True:
             await self._work_to_the_end()
-            erasure = await self._table.get(tenant, erasure.id)
+            erasure = await self.table.get(tenant, erasure.id)
             is_held_up = bool(erasure.waits_for) and erasure.waits_for == held_up_by
             if erasure.is_complete or is_held_up or time.monotonic() > deadline:
                 return erasure
             held_up_by = erasure.waits_for
             await asyncio.sleep(BETWEEN_PASSES_S)
-
-    async def get(self, tenant: str, id_: UUID) -> Erasure:
-        """Return an erasure of a tenant.
-
-        Raises:
-            NotFound: If there is none.
-        """
-        return await self._table.get(tenant, id_)
-
-    async def latest(self, tenant: str, page: Page, user: str | None = None) -> list[Erasure]:
-        """Return the latest erasures of a tenant, or of one of its users, the last one first."""
-        return await self._table.latest(tenant, page, user)
-
-    async def keys(self) -> list[ReceiptKey]:
-        """Return the public halves of all keys that signed receipts."""
-        return await self._table.keys()
 
     def start(self) -> None:
         """Work on open erasures from now on, whoever ordered them; in the event loop, once."""
@@ -155,15 +137,15 @@ class Erasures:
         Raises:
             Unavailable: If Postgres does not answer.
         """
-        if not await self._table.open():
+        if not await self.table.open():
             return
         async with erasure_lock(self._url) as is_ours:
             if not is_ours:
                 return
-            for erasure in await self._table.open():
+            for erasure in await self.table.open():
                 if erasure.state is ErasureState.ERASING and erasure.user is not None:
                     await self._empty(erasure, erasure.user)
-            if emptied := [found for found in await self._table.open() if found.state is ErasureState.REWRITING]:
+            if emptied := [found for found in await self.table.open() if found.state is ErasureState.REWRITING]:
                 await self._rewrite(emptied)
 
     async def _work_to_the_end(self) -> None:
@@ -185,16 +167,16 @@ class Erasures:
         """Erase the rows of a user, and look for all that is left."""
         try:
             await self._eraser.erase(
-                erasure.tenant, user, self._clock(), lambda erased: self._table.add_erased(erasure.id, erased)
+                erasure.tenant, user, self._clock(), lambda erased: self.table.add_erased(erasure.id, erased)
             )
             look = await self._look(erasure.tenant, user)
         except Exception as error:  # noqa: BLE001 - the others go on
             await self._hold([erasure], error)
             return
         if look.waits_for:
-            await self._table.record_look(erasure.id, look.left, look.audited, look.waits_for)
+            await self.table.record_look(erasure.id, look.left, look.audited, look.waits_for)
         else:
-            await self._table.mark_emptied(erasure.id, look.left, look.audited, self._clock())
+            await self.table.mark_emptied(erasure.id, look.left, look.audited, self._clock())
 
     async def _look(self, tenant: str, user: str) -> Look:
         waits_for = await self._unapplied()
@@ -215,18 +197,18 @@ class Erasures:
 
     async def _unapplied(self) -> list[str]:
         """Wait a while for every projection to apply the changes of before; return those that have not."""
-        until = await self._table.last_change()
+        until = await self.table.last_change()
         deadline = time.monotonic() + APPLY_WAIT_S
-        waiting = await self._table.unapplied(until, tuple(self._places.audits))
+        waiting = await self.table.unapplied(until, tuple(self._places.audits))
         while waiting and time.monotonic() < deadline:
             await asyncio.sleep(STEP_S)
-            waiting = await self._table.unapplied(until, tuple(self._places.audits))
+            waiting = await self.table.unapplied(until, tuple(self._places.audits))
         return [f"{name}: {count} changes are not applied yet" for name, count in waiting.items()]
 
     async def _repair(self, projection: ProjectionName, tenant: str, drift: Drift) -> int:
         """Have a projection take over the memories that differ and are not on their way; return their number."""
         differing = [*drift.surplus, *drift.different]
-        waiting = await self._table.waiting(projection, differing) if differing else set()
+        waiting = await self.table.waiting(projection, differing) if differing else set()
         lost = [id_ for id_ in differing if id_ not in waiting]
         await self._outbox.enqueue(projection, tenant, lost)
         return len(lost)
@@ -254,17 +236,17 @@ class Erasures:
     async def _hold(self, erasures: Sequence[Erasure], error: Exception) -> None:
         if not isinstance(error, LaminaError):
             logger.warning("erasures: retrying", exc_info=error)
-        await self._table.record_wait([erasure.id for erasure in erasures], [describe_error(error)])
+        await self.table.record_wait([erasure.id for erasure in erasures], [describe_error(error)])
 
     async def _complete(self, erasure: Erasure, remnants: Sequence[Remnant]) -> None:
         now = self._clock()
-        bound = await self._table.bound_users(erasure.tenant)
+        bound = await self.table.bound_users(erasure.tenant)
         if any(hash_user(erasure.user_salt, name) == erasure.user_hash for name in bound):
             remnants = [*remnants, BOUND]
         receipt, key_id, pem = await self._seal(receipt_fields(erasure, tuple(remnants), now))
         # First the key: a receipt that nobody can check is none.
-        await self._table.put_key(key_id, pem)
-        await self._table.complete(erasure.id, receipt, now)
+        await self.table.put_key(key_id, pem)
+        await self.table.complete(erasure.id, receipt, now)
 
 
 CACHED = Remnant(

@@ -10,9 +10,7 @@ from pydantic import TypeAdapter
 
 from lamina.aio.cancelling import cancel_all
 from lamina.core.operations import Operation, OperationKind
-from lamina.core.paging import Page
 from lamina.core.ports import Clock
-from lamina.core.scope import Scope
 from lamina.errors import Conflict, LaminaError, NotFound, describe_error
 from lamina.ingest.write_once import write_once
 from lamina.stores.postgres.connection import Connection, Pool
@@ -51,11 +49,14 @@ class Operations:
         pool: Connections to Postgres.
         workers: By the kinds that they work on.
         clock: The time of day.
+
+    Attributes:
+        table: Reads the operations.
     """
 
     def __init__(self, pool: Pool, workers: Mapping[OperationKind, Worker], *, clock: Clock) -> None:
         self._pool = pool
-        self._table = OperationTable(pool)
+        self.table = OperationTable(pool)
         self._workers = workers
         self._clock = clock
         self._runs: dict[UUID, asyncio.Task[None]] = {}
@@ -95,22 +96,10 @@ class Operations:
 
         ordered = await write_once(self._pool, once, _ORDERED, write)
         tenant = str(ids["tenant"])
-        operation = await self._table.get(tenant, ordered["operation"])
+        operation = await self.table.get(tenant, ordered["operation"])
         if not operation.is_complete:
             await asyncio.wait([self._run(operation)], timeout=WAIT_S)
-        return await self._table.get(tenant, operation.id)
-
-    async def get(self, tenant: str, id_: UUID) -> Operation:
-        """Return an operation of a tenant.
-
-        Raises:
-            NotFound: If there is none.
-        """
-        return await self._table.get(tenant, id_)
-
-    async def latest(self, scope: Scope, page: Page) -> list[Operation]:
-        """Return the latest operations of a scope, the last one first."""
-        return await self._table.page(scope, page)
+        return await self.table.get(tenant, operation.id)
 
     async def work(self) -> None:
         """Bring all open operations as far as they go, a step of each in turn.
@@ -118,7 +107,7 @@ class Operations:
         Raises:
             Unavailable: If Postgres does not answer.
         """
-        while waiting := [one for one in await self._table.open() if one.id not in self._runs]:
+        while waiting := [one for one in await self.table.open() if one.id not in self._runs]:
             if not any([await self._step(operation) for operation in waiting]):
                 return
 
@@ -144,7 +133,7 @@ class Operations:
             while not operation.is_complete and operation.waits_for is None:
                 if not await self._step(operation):
                     await asyncio.sleep(REREAD_S)
-                operation = await self._table.get(operation.tenant, operation.id)
+                operation = await self.table.get(operation.tenant, operation.id)
         except NotFound:
             return  # Its user was erased.
         except Exception as error:  # noqa: BLE001 - whoever looks for open ones goes on with it
@@ -153,7 +142,7 @@ class Operations:
     async def _step(self, operation: Operation) -> bool:
         """Take a step; report whether there was one to take, and it did not fail."""
         try:
-            if not await self._table.claim(operation):
+            if not await self.table.claim(operation):
                 return False
             await self._workers[operation.kind].step(operation)
         except Exception as error:  # noqa: BLE001 - it is tried again
@@ -166,7 +155,7 @@ class Operations:
 
     async def _record_wait(self, id_: UUID, reason: str, *, is_last: bool) -> None:
         try:
-            await self._table.record_wait(id_, reason, is_last=is_last)
+            await self.table.record_wait(id_, reason, is_last=is_last)
         except Exception as error:  # noqa: BLE001 - it says the same as the log
             logger.warning("operation %s: %s", id_, _reason(error))
 

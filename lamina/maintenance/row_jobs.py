@@ -113,14 +113,6 @@ def _fade_notes(rows: Sequence[DictRow], moment: datetime) -> list[RowChange]:
     ]
 
 
-def _fade_entities(rows: Sequence[DictRow], moment: datetime) -> list[RowChange]:
-    return _set_standings((row, entity_confidence_share(moment - row["last_seen_at"], row["sources"])) for row in rows)
-
-
-def _fade_edges(rows: Sequence[DictRow], moment: datetime) -> list[RowChange]:
-    return _set_standings((row, edge_strength_share(moment - row["last_seen_at"])) for row in rows)
-
-
 def _set_standings(shares: Iterable[tuple[DictRow, float]]) -> list[RowChange]:
     return [
         RowChange(row["id"], {"standing": share}, {"standing": row["standing"], "last_seen_at": row["last_seen_at"]})
@@ -142,6 +134,16 @@ def sweep_of(days_per_doubling: float) -> RowPolicy:
 # Idle notes lose weight, and with it their place in contexts; see policies.retention.decay.
 DECAY = RowPolicy("notes", "fading_notes", _fade_notes)
 # Entities lose confidence while nothing mentions them, and have it back with the next mention.
-ENTITIES = RowPolicy("entities", "fading_entities", _fade_entities)
+ENTITIES = RowPolicy(
+    "entities",
+    "fading_entities",
+    lambda rows, moment: _set_standings(
+        (row, entity_confidence_share(moment - row["last_seen_at"], row["sources"])) for row in rows
+    ),
+)
 # Edges lose strength by their half-life, and are not followed once little is left; none is deleted.
-EDGES = RowPolicy("edges", "fading_edges", _fade_edges)
+EDGES = RowPolicy(
+    "edges",
+    "fading_edges",
+    lambda rows, moment: _set_standings((row, edge_strength_share(moment - row["last_seen_at"])) for row in rows),
+)

@@ -8,7 +8,7 @@ from uuid import UUID
 from lamina.core.areas import Area
 from lamina.core.memories import Chunk, Message, Role
 from lamina.extraction.name_matching import TextWords
-from lamina.ingest.name_lookup import EntitiesByName, find_names_in
+from lamina.ingest.name_lookup import find_names_in
 from lamina.maintenance.row_writer import RowWriter
 from lamina.policies.retention.session_compaction import LiveMessage
 from lamina.stores.postgres.compaction import SessionSummary, insert_summaries
@@ -110,15 +110,12 @@ def _common(values: Iterable[Value | None]) -> Value | None:
 async def _link(connection: Connection, area: Area, summaries: Sequence[PreparedSummary]) -> None:
     """Link summaries to the entities that they name, where a message that they replace was linked to them."""
     names = await find_names_in(connection, area.scope(), [summary.words for summary in summaries])
-    kept = await keep_entities(connection, area.scope(), {entity for found in names for entity in _entities(found)})
+    found = [{entity for entities in by_name.values() for entity in entities} for by_name in names]
+    kept = await keep_entities(connection, area.scope(), set[UUID]().union(*found))
     named = [
         (summary.id, entity)
-        for summary, found in zip(summaries, names, strict=True)
-        for entity in sorted(_entities(found) & kept)
+        for summary, entities in zip(summaries, found, strict=True)
+        for entity in sorted(entities & kept)
     ]
     replaced = [(summary.id, item.id) for summary in summaries for item in summary.replaced]
     await copy_mentions(connection, area, replaced, named)
-
-
-def _entities(found: EntitiesByName) -> set[UUID]:
-    return {entity for entities in found.values() for entity in entities}

@@ -49,7 +49,8 @@ class EndpointClient:
             failure, asked_s = self._try(body, until)
             if isinstance(failure, _Answered):
                 return failure.value
-            wait_s = self._backoff_s(attempt) if asked_s is None else asked_s
+            most_s = min(MAX_BACKOFF_S, self._calls.backoff_s * 2**attempt)
+            wait_s = most_s * random.uniform(0.5, 1) if asked_s is None else asked_s  # noqa: S311 - jitter
             if attempt == self._calls.max_retries or not failure.may_pass or time.monotonic() + wait_s > until:
                 raise Unavailable(self._part, failure.reason, retry_after_s=max(1, int(asked_s or 1)))
             time.sleep(wait_s)
@@ -77,10 +78,6 @@ class EndpointClient:
         may_pass = status in _RETRIED or status >= HTTPStatus.INTERNAL_SERVER_ERROR
         failed = _Failed(f"its endpoint answers {status}{_hint(status)}", may_pass=may_pass)
         return failed, _asked_wait_s(answer.headers.get("Retry-After", ""))
-
-    def _backoff_s(self, attempt: int) -> float:
-        most_s: float = min(MAX_BACKOFF_S, self._calls.backoff_s * 2**attempt)
-        return most_s * random.uniform(0.5, 1)  # noqa: S311 - jitter
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,6 @@
 """Find the figures of a text, which no summary of it may lose or invent, and the words that depend on its time."""
 
 import re
-from collections.abc import Iterator
 
 from lamina.text.english import NUMBER_WORDS, WEEKDAYS
 from lamina.text.words import words
@@ -25,12 +24,12 @@ def figures(text: str) -> frozenset[str]:
 
     English number words from two to twenty and the tens count as the number.
     """
-    return frozenset((*map(_plain, _JOINED.findall(_THOUSANDS.sub("", text))), *_written(text)))
+    return _found(_JOINED, text)
 
 
 def numbers(text: str) -> frozenset[str]:
     """Return the numbers of a text, those of dates and times one by one: 2026, 11 and 20."""
-    return frozenset((*map(_plain, _PLAIN.findall(_THOUSANDS.sub("", text))), *_written(text)))
+    return _found(_PLAIN, text)
 
 
 def depends_on_moment(sentence: str) -> bool:
@@ -38,9 +37,6 @@ def depends_on_moment(sentence: str) -> bool:
     return _RELATIVE.search(sentence) is not None
 
 
-def _plain(number: str) -> str:
-    return number.lstrip("0") or "0"
-
-
-def _written(text: str) -> Iterator[str]:
-    return (_COUNTED[word] for word in words(text) if word in _COUNTED)
+def _found(pattern: re.Pattern[str], text: str) -> frozenset[str]:
+    in_figures = (number.lstrip("0") or "0" for number in pattern.findall(_THOUSANDS.sub("", text)))
+    return frozenset((*in_figures, *(_COUNTED[word] for word in words(text) if word in _COUNTED)))

@@ -152,7 +152,9 @@ def _dumps(text: str) -> Iterator[Span]:
 
 def _is_dump(line: str) -> bool:
     stripped = line.strip(" \t\r>\"'+,;")
-    if _HEX_LINE.fullmatch(stripped) or (_ENCODED_LINE.fullmatch(stripped) and _is_mixed(stripped)):
+    # Base 64 has letters of both cases and digits.
+    is_encoded = _ENCODED_LINE.fullmatch(stripped) is not None and not _DIGITS.isdisjoint(stripped)
+    if _HEX_LINE.fullmatch(stripped) or (is_encoded and stripped.lower() != stripped != stripped.upper()):
         return True
     groups = [group for group in stripped.split() if _HEX_GROUP.fullmatch(group)]
     shown = sum(map(len, groups))
@@ -160,8 +162,3 @@ def _is_dump(line: str) -> bool:
     return (
         len(groups) >= _LEAST_GROUPS and shown >= 0.5 * len(stripped.replace(" ", "")) and lettered >= 0.1 * len(groups)
     )
-
-
-def _is_mixed(line: str) -> bool:
-    """Report whether a line has letters of both cases and digits, as base 64 has."""
-    return line.lower() != line != line.upper() and not _DIGITS.isdisjoint(line)

@@ -318,9 +318,7 @@ def _statement(written: str) -> _Statement:
     )
 
 
-@_cached
-def _segments(text: str) -> tuple[str, ...]:
-    return segments(text)
+_segments = _cached(segments)
 
 
 @_cached

@@ -112,7 +112,9 @@ def _is_language(line: str) -> bool:
         return False
     tokens = line.split()
     wordlike = [token for token in tokens if _WORDLIKE.fullmatch(token)]
-    if _word_count(wordlike) < _LEAST_WORDS or len(wordlike) < _LEAST_WORDLIKE * len(tokens):
+    # Several characters of a script without spaces are one word.
+    count = sum(max(1, len(_UNSPACED_LETTER.findall(token)) // _CHARS_OF_A_WORD) for token in wordlike)
+    if count < _LEAST_WORDS or len(wordlike) < _LEAST_WORDLIKE * len(tokens):
         return False
     return _ASKS.search(line) is not None or _reads_like_a_sentence(line)
 
@@ -147,8 +149,3 @@ def _word_runs(tokens: Sequence[str], edges: tuple[bool, bool]) -> Iterator[_Pas
             run = []
         if not run:
             begin = place + 1
-
-
-def _word_count(tokens: Sequence[str]) -> int:
-    """Return how many words there are; several characters of a script without spaces are one."""
-    return sum(max(1, len(_UNSPACED_LETTER.findall(token)) // _CHARS_OF_A_WORD) for token in tokens)

@@ -177,8 +177,7 @@ def estimated_tokens(text: str) -> int:
     Every started four letters of a Latin word, every character of another script and every
     punctuation mark count one. Byte-pair vocabularies need fewer for common words.
     """
-    return sum(_tokens_of_run(run.group()) for run in re.finditer(r"[A-Za-z]+|\d|[^\sA-Za-z\d]|\n", text))
-
-
-def _tokens_of_run(run: str) -> int:
-    return math.ceil(len(run) / _CHARS_PER_TOKEN) if run.isascii() else max(1, len(run.encode()) // 2)
+    runs = (run.group() for run in re.finditer(r"[A-Za-z]+|\d|[^\sA-Za-z\d]|\n", text))
+    return sum(
+        math.ceil(len(run) / _CHARS_PER_TOKEN) if run.isascii() else max(1, len(run.encode()) // 2) for run in runs
+    )

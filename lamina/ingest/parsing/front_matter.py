@@ -71,7 +71,8 @@ def _read_yaml(text: str) -> Any:
         YAMLError: For no YAML.
         _RefusedError: For aliases, anchors, tags, double keys, keys that are no scalars, more documents, and depth.
     """
-    return _next_value(_contents(yaml.parse(text, Loader=_LOADER)), MAX_DEPTH)
+    events = _contents(yaml.parse(text, Loader=_LOADER))
+    return _value(next(events, None), events, MAX_DEPTH)
 
 
 def _contents(events: Iterator[Any]) -> Iterator[Any]:
@@ -88,10 +89,6 @@ def _contents(events: Iterator[Any]) -> Iterator[Any]:
         raise _RefusedError
 
 
-def _next_value(events: Iterator[Any], depth: int) -> Any:
-    return _value(next(events, None), events, depth)
-
-
 def _value(event: Any, events: Iterator[Any], depth: int) -> Any:
     if depth == 0:
         raise _RefusedError
@@ -99,16 +96,14 @@ def _value(event: Any, events: Iterator[Any], depth: int) -> Any:
         case yaml.ScalarEvent():
             return _scalar(event.value) if event.implicit[0] else event.value
         case yaml.SequenceStartEvent():
-            return list(_items(events, depth))
+            items = []
+            while not isinstance(item := next(events, None), yaml.SequenceEndEvent):
+                items.append(_value(item, events, depth - 1))
+            return items
         case yaml.MappingStartEvent():
             return _mapping(events, depth)
         case _:
             raise _RefusedError
-
-
-def _items(events: Iterator[Any], depth: int) -> Iterator[Any]:
-    while not isinstance(event := next(events, None), yaml.SequenceEndEvent):
-        yield _value(event, events, depth - 1)
 
 
 def _mapping(events: Iterator[Any], depth: int) -> dict[str, Any]:
@@ -116,7 +111,7 @@ def _mapping(events: Iterator[Any], depth: int) -> dict[str, Any]:
     while not isinstance(key := next(events, None), yaml.MappingEndEvent):
         if not isinstance(key, yaml.ScalarEvent) or key.value in found:
             raise _RefusedError
-        found[key.value] = _next_value(events, depth - 1)
+        found[key.value] = _value(next(events, None), events, depth - 1)
     return found
 
 

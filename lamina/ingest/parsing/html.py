@@ -133,7 +133,7 @@ class _Writer:
         elif tag == "img" and is_entered:
             self._write((node.attributes or {}).get("alt") or "")
         elif tag in _CELLS and is_entered:
-            if not self._ends_with(_LINE, _CELL):
+            if not self.tail.endswith((_LINE, _CELL)):
                 self._add(_CELL)
         elif tag in _BLOCKS:
             self._bound(tag, is_entered=is_entered)
@@ -165,18 +165,15 @@ class _Writer:
 
     def _write(self, text: str) -> None:
         shown = text if self.preformatted else _SPACE.sub(" ", text)
-        if not self.preformatted and self._ends_with(" ", _LINE):
+        if not self.preformatted and self.tail.endswith((" ", _LINE)):
             shown = shown.lstrip(" ")
         self._add(shown)
 
     def _break(self, *, blank: bool = False) -> None:
-        if self.parts and not self._ends_with(_LINE):
+        if self.parts and not self.tail.endswith(_LINE):
             self._add(_LINE)
-        if self.parts and blank and not self._ends_with("\n\n"):
+        if self.parts and blank and not self.tail.endswith("\n\n"):
             self._add(_LINE)
-
-    def _ends_with(self, *ends: str) -> bool:
-        return self.tail.endswith(ends)
 
     def _add(self, text: str) -> None:
         if text:

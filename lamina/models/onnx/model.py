@@ -3,6 +3,7 @@
 import logging
 import os
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -89,11 +90,9 @@ class OnnxModel:
         return carried, CARRIED
 
     def _check(self, graph: Path, origin: str) -> str:
-        by_torch = self._by_torch if is_torch_installed() else None
+        folder = str(model_folder(self._settings.model))
+        by_torch = partial(torch_vectors, folder) if is_torch_installed() else None
         return agreement(self._encoder_of(graph).encode, origin, by_torch, is_int8=self._is_int8)
-
-    def _by_torch(self, texts: Sequence[str]) -> NDArray[np.float32] | None:
-        return torch_vectors(str(model_folder(self._settings.model)), texts)
 
     def _encoder_of(self, graph: Path) -> Encoder:
         size = self._settings.batch_size

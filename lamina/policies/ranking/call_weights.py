@@ -24,14 +24,11 @@ def searched_tiers(tiers: Collection[Tier], given: Mapping[WeightName, float]) -
     return tuple(tier for tier in tiers if any(weights[source] for source in SOURCES if TIER_OF[source] is tier))
 
 
-def modality_weights(given: Mapping[WeightName, float]) -> dict[Modality, float]:
-    """Return those weights that are of words, meaning or links as such."""
-    return {modality: given[modality] for modality in Modality if modality in given}
-
-
-def own_weights(given: Mapping[WeightName, float]) -> dict[Source, float]:
-    """Return those weights that are of single sources; the graph's is that of links."""
-    return {source: given[source] for source in SOURCES if source in given and source.value not in _MODALITIES}
+def weights_by_kind(given: Mapping[WeightName, float]) -> tuple[dict[Modality, float], dict[Source, float]]:
+    """Return the weights of words, meaning and links, and those of single sources; the graph's is that of links."""
+    of_modalities = {modality: given[modality] for modality in Modality if modality in given}
+    own = {source: given[source] for source in SOURCES if source in given and source.value not in _MODALITIES}
+    return of_modalities, own
 
 
 def _weight(source: Source, given: Mapping[WeightName, float]) -> float:

@@ -175,10 +175,6 @@ def _role(memory: Memory) -> str | None:
     return memory.source if memory.tier is Tier.SESSIONS and memory.source in set(Role) else None
 
 
-def _unverified(*, is_verified: bool) -> tuple[str, ...]:
-    return () if is_verified else (UNVERIFIED,)
-
-
 class _TextLayout:
     """Sections of plain text, each below a header."""
 
@@ -187,13 +183,13 @@ class _TextLayout:
     def suffix(self, extras: Extras) -> str:
         if not extras.suffix.strip():
             return ""
-        header = _header("Suffix", extras.agent, *_unverified(is_verified=extras.is_suffix_verified))
+        header = _header("Suffix", extras.agent, *(() if extras.is_suffix_verified else (UNVERIFIED,)))
         return f"{header}\n{as_content(extras.suffix.strip())}"
 
     def profile(self, profile: Profile | None) -> str:
         if profile is None or not profile.document:
             return ""
-        header = _header("Profile", profile.user, *_unverified(is_verified=profile.is_verified))
+        header = _header("Profile", profile.user, *(() if profile.is_verified else (UNVERIFIED,)))
         return f"{header}\n{as_json(profile.document, sort_keys=True)}"
 
     def file(self, file: ShownFile, content: str) -> str:

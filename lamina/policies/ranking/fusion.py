@@ -7,7 +7,7 @@ from typing import Any, assert_never
 
 from lamina.core.queries import FusionMethod, Normalisation, RankedHit, Ranking, WeightName
 from lamina.core.tiers import Modality, Source, Tier
-from lamina.policies.ranking.call_weights import modality_weights, own_weights, source_weights
+from lamina.policies.ranking.call_weights import source_weights, weights_by_kind
 from lamina.policies.ranking.composite import CompositePolicy, fuse_by_composite
 from lamina.policies.ranking.diversity import DiversityPolicy
 from lamina.policies.ranking.reciprocal_rank import fuse_by_plain_reciprocal_rank, fuse_by_reciprocal_rank
@@ -114,7 +114,7 @@ def _fuse(rankings: Mapping[Source, Ranking], options: FusionOptions, policy: Ra
         case FusionMethod.WEIGHTED:
             is_absolute = options.normalise is Normalisation.ABSOLUTE
             weigh = fuse_by_figures if is_absolute else fuse_by_min_max
-            weighted = policy.weighted.overridden(modality_weights(options.weights), own_weights(options.weights))
+            weighted = policy.weighted.overridden(*weights_by_kind(options.weights))
             return weigh(rankings, weighted, has_vector=options.has_vector)
         case FusionMethod.COMPOSITE:
             composite = composite_policy(policy, options.relevance)

@@ -165,11 +165,13 @@ def message_traits(said: Utterance) -> MessageTraits:
     """Return a message's traits; the speaker's name counts among its words."""
     content = content_words(said.content)
     name = name_words(said.name or "")
+    # A run of a script without blanks is cut into overlapping pairs, each half a word.
+    sizes = (0.5 if len(word) <= _PAIR and not word.isascii() else 1.0 for word in question_words(said.content))
     return MessageTraits(
         vectors=said.vectors,
         stems=_hashes(stem(word) for word in chain(name, content)),
         trigrams=_trigram_hashes(content),
-        length=round(sum(map(_size, question_words(said.content)))),
+        length=round(sum(sizes)),
         speaker=tuple(_hash(word) for word in name),
         is_assistant=said.role in _OTHER_THAN_USER,
         asks=_ASKS.search(said.content) is not None,
@@ -207,11 +209,6 @@ def _is_lookup(text: str, words: Sequence[str]) -> bool:
     if not any(map(str.isalpha, text)):
         return True
     return len(words) <= LOOKED_UP and not (_ASKS.search(text) or _LONG_RUN.search(text))
-
-
-def _size(word: str) -> float:
-    """Return a word's part of the length; a run of a script without blanks is cut into overlapping pairs."""
-    return 0.5 if len(word) <= _PAIR and not word.isascii() else 1.0
 
 
 def stem_hashes(text: str) -> frozenset[int]:

@@ -132,8 +132,8 @@ def order_for_present(
         return tuple(hits)
     statements = _Signals(question, [statement_of(hits[place]) for place in places])
     decided = list(range(within))
-    # Statements of one occasion stay in their order, unless one corrects another.
-    if statements.is_later.any() or statements.have_correction:
+    # Statements of one occasion stay in their order, unless one begins like a correction.
+    if statements.is_later.any() or any(not CORRECTION.isdisjoint(phrases) for phrases in statements.phrases):
         scores = weigh(statements.all(), packaged_weights() if weights is None else weights)
         best = _kept(sorted(range(len(places)), key=lambda number: -scores[number]), within)
         decided = statements.misleading_last(statements.corrections_first(best))
@@ -299,11 +299,6 @@ class _Signals:
         signals = {**by_place, **late, "late": self.late, **self._by_rivals(), **self._by_correction()}
         is_of_now = names_present(self.asked)
         return {**signals, **{f"{name} x now": signals[name] * is_of_now for name in _OF_NOW}}
-
-    @property
-    def have_correction(self) -> bool:
-        """Report whether one of them begins like a correction."""
-        return any(not CORRECTION.isdisjoint(phrases) for phrases in self.phrases)
 
     def empty_last(self, best: Sequence[int]) -> list[int]:
         """Return the order with an assistant's answers that say nothing behind all that say something."""

@@ -70,8 +70,9 @@ def then_signals(asked: AskedTime, messages: Sequence[MessageTraits], scores: Fi
     nothing = np.zeros(len(messages))
     if asked.intervals:
         said = np.array([any(contains(one, item.said_at) for one in asked.intervals) for item in messages], float)
-        named = np.array([share_within(item.named, asked.intervals) for item in messages])
-        return ThenSignals(said, named, nothing)
+        # The largest share of a named time that lies within one that was asked for.
+        shares = ([_share(one, other) for one in item.named for other in asked.intervals] for item in messages)
+        return ThenSignals(said, np.array([max(found, default=0.0) for found in shares]), nothing)
     if asked.kind not in (TimeKind.BEFORE_EVENT, TimeKind.AFTER_EVENT):
         return None
     moment = _moment_of(asked.event, messages, scores)
@@ -104,11 +105,6 @@ def _moment_of(event: str, messages: Sequence[MessageTraits], scores: Figures) -
 def contains(interval: Interval, moment: datetime) -> bool:
     """Report whether a moment lies in an interval."""
     return (interval.start is None or interval.start <= moment) and (interval.end is None or moment < interval.end)
-
-
-def share_within(named: Sequence[Interval], asked: Sequence[Interval]) -> float:
-    """Return the largest share of a named time that lies within one that was asked for, 0..1."""
-    return max((_share(one, other) for one in named for other in asked), default=0.0)
 
 
 def _share(named: Interval, asked: Interval) -> float:

@@ -154,7 +154,9 @@ class _Grouping:
     def _reach(self, groups: Sequence[Hashable]) -> Reach:
         latest = np.array([self._times[members[0]] for members in self._members], dtype=np.int64)
         earliest = np.array([self._times[members[-1]] for members in self._members], dtype=np.int64)
-        return Reach(_numbered(groups), earliest, latest, self._window)
+        numbers: dict[Hashable, int] = {}
+        numbered = np.array([numbers.setdefault(group, len(numbers)) for group in groups], dtype=np.int64)
+        return Reach(numbered, earliest, latest, self._window)
 
     def groups(self) -> Iterator[tuple[MergeCandidate, list[MergeCandidate]]]:
         """Yield each survivor, newest first, with the notes it absorbs, newest first."""
@@ -220,8 +222,3 @@ def _has_few_pairs(join: SetJoin) -> bool:
     if equal > texts or int(join.costs.sum()) > MANY_CANDIDATES * texts:
         return False
     return equal + sum(len(left) for left, _ in join.pairs()) <= texts
-
-
-def _numbered(values: Iterable[Hashable]) -> Ints:
-    numbers: dict[Hashable, int] = {}
-    return np.array([numbers.setdefault(value, len(numbers)) for value in values], dtype=np.int64)

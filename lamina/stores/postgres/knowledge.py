@@ -254,7 +254,13 @@ class KnowledgeReader(PostgresStore):
                 if row.tier != Tier.GRAPH
             },
             {(row.from_id, row.type, row.to_id): _fact(row) for row in of_graph if row.from_id and row.to_id},
-            {row.id: _stated(row) for row in of_graph if row.from_id is None},
+            {
+                row.id: entity_memory(
+                    row.id, Entity(row.name, row.type, tuple(row.aliases or ()), row.confidence), row.occurred_at
+                )
+                for row in of_graph
+                if row.from_id is None
+            },
         )
 
     async def facts_of(self, scope: Scope, filters: Filters, ids: Sequence[UUID], limit: int) -> list[str]:
@@ -342,10 +348,6 @@ def _fact(row: _ReachedRow) -> Memory:
         importance=row.importance,
         expires_at=row.expires_at,
     )
-
-
-def _stated(row: _ReachedRow) -> Memory:
-    return entity_memory(row.id, Entity(row.name, row.type, tuple(row.aliases or ()), row.confidence), row.occurred_at)
 
 
 def entity_memory(id_: UUID, entity: Entity, first_seen_at: datetime) -> Memory:

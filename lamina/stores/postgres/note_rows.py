@@ -7,7 +7,7 @@ import numpy as np
 from psycopg.rows import DictRow, TupleRow
 from psycopg.types.json import Json
 
-from lamina.core.memories import Category, Note, NoteVersion, StoredNote
+from lamina.core.memories import Category, Note, StoredNote
 from lamina.core.ports import Record
 from lamina.core.queries import Candidate
 from lamina.core.tiers import Tier
@@ -82,11 +82,6 @@ def chunk_texts(row: DictRow, text: str) -> tuple[str, ...]:
 def chunk_embeddings(row: DictRow) -> tuple[bytes, ...]:
     """Return the vectors of a row's chunks as float32 bytes."""
     return tuple(np.asarray(vector, dtype=np.float32).tobytes() for vector in row["embeddings"])
-
-
-def note_version(row: DictRow) -> NoteVersion:
-    """Map a row of a note's history."""
-    return NoteVersion(**{**row, "category": Category(row["category"]), "tags": tuple(row["tags"])})
 
 
 def note_columns(note: Note, now: datetime) -> dict[str, Any]:

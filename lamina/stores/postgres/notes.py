@@ -36,7 +36,7 @@ from lamina.stores.index.ports import Visible
 from lamina.stores.postgres.connection import Connection, Pool, connect, read_tuples, scope_parameters
 from lamina.stores.postgres.filters import Columns, apply_filters, place_parameters, query_parameters, union
 from lamina.stores.postgres.messages import chunk_columns
-from lamina.stores.postgres.note_rows import note_candidate, note_columns, note_record, note_version, stored_note
+from lamina.stores.postgres.note_rows import note_candidate, note_columns, note_record, stored_note
 from lamina.stores.postgres.queries import load_queries
 from lamina.stores.postgres.store import PostgresStore
 from lamina.stores.postgres.tier_rows import (
@@ -370,7 +370,10 @@ class Notes(PostgresStore):
             NotFound: If the tenant has no such note.
         """
         await self.get(tenant, id_)
-        return [note_version(row) for row in await self._rows(QUERIES["read_note_history"], id=id_)]
+        rows = await self._rows(QUERIES["read_note_history"], id=id_)
+        return [
+            NoteVersion(**{**row, "category": Category(row["category"]), "tags": tuple(row["tags"])}) for row in rows
+        ]
 
     async def page(self, scope: Scope, filters: Filters, category: Category | None, page: Page) -> list[StoredNote]:
         """Return the scope's notes, the latest event first."""

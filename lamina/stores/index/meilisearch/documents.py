@@ -125,7 +125,11 @@ def _searched_text(text: str) -> str:
 
 def _fields(id_: UUID, record: Record) -> dict[str, Any]:
     kept = chunk_payload(id_, record)
-    texts = {name: _tokens(kept[name]) for name in KEYWORD_FIELDS if name in kept}
+    texts = {
+        name: token(value) if isinstance(value, str) else [token(text) for text in value]
+        for name, value in kept.items()
+        if name in KEYWORD_FIELDS
+    }
     numbers = {name: halves(getattr(record, name)) for name in HALVED}
     ordered = {
         f"{name}_{half}": part
@@ -133,10 +137,6 @@ def _fields(id_: UUID, record: Record) -> dict[str, Any]:
         for half, part in zip(("high", "low"), pair, strict=True)
     }
     return {**texts, **ordered, STATE_FIELD: kept[STATE_FIELD]}
-
-
-def _tokens(value: str | list[str]) -> str | list[str]:
-    return token(value) if isinstance(value, str) else [token(text) for text in value]
 
 
 def floats_of(embedding: bytes) -> list[float]:
@@ -170,12 +170,11 @@ def outdated(changes: Sequence[Change[Record]]) -> str:
     by_count: defaultdict[int, list[str]] = defaultdict(list)
     for change in changes:
         by_count[len(change.record.texts) if change.record else 0].append(str(change.id))
-    return str(DIALECT.any_of([_from_chunk(count, ids) for count, ids in sorted(by_count.items())]))
-
-
-def _from_chunk(first: int, ids: Sequence[str]) -> Expression:
-    memories = DIALECT.one_of("memory", ids)
-    return DIALECT.all_of([memories, Expression(f"chunk >= {first}")]) if first else memories
+    conditions: list[Expression] = []
+    for first, ids in sorted(by_count.items()):
+        memories = DIALECT.one_of("memory", ids)
+        conditions.append(DIALECT.all_of([memories, Expression(f"chunk >= {first}")]) if first else memories)
+    return str(DIALECT.any_of(conditions))
 
 
 def place_of(document: Mapping[str, Any]) -> Place:
