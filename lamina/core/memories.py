@@ -1,7 +1,6 @@
 """Memories: messages, notes, profiles, and the chunks that make them searchable."""
 
 import hashlib
-import json
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
@@ -18,6 +17,7 @@ from lamina.text.hygiene import (
     clean_text,
     composed,
     has_more_values,
+    json_bytes,
 )
 from lamina.text.words import content_hash, name_key
 
@@ -130,8 +130,7 @@ class MetadataLimit:
         Raises:
             InvalidInput: Naming the field, its size and the limit.
         """
-        sent = json.dumps(metadata, ensure_ascii=False, separators=(",", ":"))
-        if (size_bytes := len(sent.encode())) > self.max_bytes:
+        if (size_bytes := json_bytes(metadata)) > self.max_bytes:
             reason = f"has {size_bytes} bytes as JSON; at most {self.max_bytes} are accepted"
             raise InvalidInput(field_path, f"{reason}; send it as a document, or raise write.max_metadata_bytes")
 

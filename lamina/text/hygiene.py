@@ -4,6 +4,7 @@ Texts are stored as they were sent; whoever compares or reads them composes them
 and so are composed before they are stored.
 """
 
+import json
 import math
 import unicodedata
 from itertools import islice
@@ -124,6 +125,11 @@ def _clean_json(value: object, field: str, depth: int) -> object:
             return [_clean_json(item, f"{field}.{place}", depth - 1) for place, item in enumerate(value)]
         case _:
             return value
+
+
+def json_bytes(value: object) -> int:
+    """Return the size of a JSON value in UTF-8, without blanks."""
+    return len(json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode())
 
 
 def has_more_values(value: object, most: int) -> bool:
