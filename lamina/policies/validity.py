@@ -171,9 +171,11 @@ def _ends(claim: Claim, other: _Holding) -> bool:
         return False
     if claim.is_end:
         return claim.value == earlier.value
-    state = claim.state
-    holds_once = state.endswith(OWN_VALUE) or (state in STATES.values() and state not in MANY_VALUED)
-    return holds_once and claim.value != earlier.value
+    return _holds_once(claim.state) and claim.value != earlier.value
+
+
+def _holds_once(state: str) -> bool:
+    return state.endswith(OWN_VALUE) or (state in STATES.values() and state not in MANY_VALUED)
 
 
 def _intervals(held: _Holding | None) -> tuple[tuple[datetime, datetime], ...]:
