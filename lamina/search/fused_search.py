@@ -40,6 +40,7 @@ from lamina.core.stamps import Remembered
 from lamina.core.tiers import TIER_OF, Modality, Source, Tier
 from lamina.errors import Unavailable, describe_error
 from lamina.policies.ranking.call_weights import source_weights
+from lamina.policies.ranking.diversity import diversify
 from lamina.policies.ranking.feedback import order_by_votes
 from lamina.policies.ranking.fusion import FusionOptions, RankingPolicy, composite_policy, fuse
 from lamina.policies.ranking.present_order import WINDOW, asks_for_state, order_for_present, put_right
@@ -133,6 +134,9 @@ class Search:
         self._slow_ms = slow_ms
         self._second_stage = second_stage
         self._late_rows = LateRows(rows, policy.diversity)
+        # What differs in a name competes for the present; which of it leaves is decided by the order for the present.
+        competing = replace(policy.diversity, variants=WINDOW, keeps_latest=True)
+        self._competing_rows = LateRows(rows, competing, keeps_spare=True)
         self._embedder = embedder
         self._tiers = tiers
         self._unserved = unserved or {}
@@ -261,7 +265,8 @@ class Search:
         try:
             async with time_limit(self._deadlines.tier_s):
                 with timed_part(ROWS):
-                    hits = await self._late_rows.hits(ranked, query, foreign, limit=limit)
+                    rows = self._competing_rows if is_of_now else self._late_rows
+                    hits = await rows.hits(ranked, query, foreign, limit=limit)
                     if is_of_now:
                         hits = await self._late_rows.with_replacing(hits, query, request.tiers, within=request.limit)
         except (Unavailable, TimeoutError) as error:
@@ -272,9 +277,9 @@ class Search:
         hits, degraded = await stage.rerank(query.text, hits) if stage else (hits, {})
         hits = order_by_votes(hits)
         if is_of_now:
-            as_of = query.filters.as_of is not None
-            ordered = order_for_present(hits, query.text, as_of=as_of, limit=request.limit)
-            hits = tuple(hit for hit in ordered if hit.score >= request.min_score) if cuts_late else ordered
+            ordered = order_for_present(hits, query.text, as_of=query.filters.as_of is not None, limit=request.limit)
+            kept = [hit for hit in ordered if hit.score >= request.min_score] if cuts_late else ordered
+            hits = diversify(kept, self._policy.diversity, enough=request.limit).hits
         return put_right(hits[: request.limit], query.text), degraded
 
     def _is_of_now(self, request: SearchRequest, query: Query) -> bool:

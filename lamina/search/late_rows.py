@@ -38,10 +38,12 @@ class LateRows:
     Args:
         lookup: Reads the rows.
         diversity: When hits are alike.
+        keeps_spare: Whether hits that were read beyond the limit, in the place of repetitions, are returned as well.
     """
 
     lookup: RowLookup
     diversity: DiversityPolicy
+    keeps_spare: bool = False
 
     async def hits(
         self, ranked: Sequence[RankedHit], own: Query, foreign: Sequence[ForeignQuery], *, limit: int
@@ -59,7 +61,7 @@ class LateRows:
             # Beyond the window nothing is compared, so no further hit would take the place of one of these.
             if diverse.distinct >= limit or len(hits) >= max(limit, WINDOW):
                 break
-        return diverse.hits[:limit]
+        return diverse.hits if self.keeps_spare else diverse.hits[:limit]
 
     async def with_replacing(
         self, hits: Sequence[FusedHit], own: Query, tiers: Collection[Tier], *, within: int

@@ -73,9 +73,12 @@ async def test_a_message_that_states_what_was_replaced_says_what_came_later_and_
     assert "later: Ann moved_to Berlin (since 2026-06-01)" in block
 
 
-@pytest.mark.parametrize("names", ["Ines Bruno Chiara Dmitri Elif Farid Greta", "Ines Bruno Ines"])
+@pytest.mark.parametrize(
+    ("names", "limit"),
+    [("Ines Bruno Chiara Dmitri Elif Farid Greta", 10), ("Ines Bruno Chiara Dmitri Elif", 20), ("Ines Bruno Ines", 10)],
+)
 async def test_of_many_statements_alike_the_latest_answers_a_question_about_the_present(
-    application: Application, names: str
+    application: Application, names: str, limit: int
 ) -> None:
     client = application.client()
     on_call = (
@@ -92,7 +95,11 @@ async def test_of_many_statements_alike_the_latest_answers_a_question_about_the_
         await say(client, text, f"2026-02-{day:02}T10:00:00Z", name="Desk")
     await application.indexed()
 
-    body = {"query": "Who is the primary on-call engineer of the payments platform team now?", "tiers": ["sessions"]}
+    body = {
+        "query": "Who is the primary on-call engineer of the payments platform team now?",
+        "tiers": ["sessions"],
+        "limit": limit,
+    }
     found = (await client.post("/v1/search", json=body)).json()["results"]
 
     contents = [hit["content"] for hit in found]
