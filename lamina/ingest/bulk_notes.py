@@ -10,13 +10,12 @@ from lamina.api.bulk import BulkChangeIn, BulkDeleteIn
 from lamina.core.events import Event, EventKind
 from lamina.core.memories import MAX_TAGS, MetadataLimit, Note, StoredNote, clean_note
 from lamina.core.operations import Operation, OperationKind
-from lamina.core.ports import Clock, Embedder
+from lamina.core.ports import Clock
 from lamina.core.queries import Filters
 from lamina.core.scope import Scope
 from lamina.core.tiers import Tier
 from lamina.core.trash import TrashKind
 from lamina.ingest.batch_effects import BatchEffects
-from lamina.ingest.embedding import embed_in_time
 from lamina.ingest.memory_linking import MemoryLinker, MemoryText, PreparedLinks
 from lamina.ingest.turns import unlink_deleted
 from lamina.stores.postgres.bulk_notes import (
@@ -27,7 +26,8 @@ from lamina.stores.postgres.bulk_notes import (
     read_merged,
     select_notes,
 )
-from lamina.stores.postgres.connection import Connection, Pool, in_transaction
+from lamina.stores.postgres.connection import Connection, Pool, connect, in_transaction
+from lamina.stores.postgres.entities import ToldGraph, read_told
 from lamina.stores.postgres.feedback import move_feedback
 from lamina.stores.postgres.note_temperature import warm_up
 from lamina.stores.postgres.notes import delete_notes, expire_derived, update_note
@@ -45,34 +45,28 @@ class BulkNotes:
 
     Args:
         pool: Connections to Postgres.
-        embedder: Embeds names in moved notes that the graph of the other namespace does not have.
-        linker: Links them there.
+        linker: Links moved notes in the graph of the other namespace.
         trash: How long deleted notes can be brought back.
         kept_versions: Most earlier versions of a note.
         clock: The time of day.
-        deadline_s: Seconds after which a batch gives up on the embedder.
     """
 
     def __init__(
         self,
         pool: Pool,
-        embedder: Embedder,
         linker: MemoryLinker,
         *,
         trash: TrashPolicy,
         kept_versions: int,
         metadata_limit: MetadataLimit,
         clock: Clock,
-        deadline_s: float,
     ) -> None:
         self._pool = pool
-        self._embedder = embedder
         self._linker = linker
         self._trash = trash
         self._kept_versions = kept_versions
         self._metadata_limit = metadata_limit
         self._clock = clock
-        self._deadline_s = deadline_s
 
     def check(self, body: BulkChangeIn) -> None:
         """Check the fields that notes would get.
@@ -211,9 +205,9 @@ class BulkNotes:
             )
             for item in notes
         ]
-        draft = await self._linker.draft(texts)
-        names = await embed_in_time(self._embedder.embed_chunks, draft.new_names(), self._deadline_s)
-        return self._linker.complete(draft, names)
+        async with connect(self._pool) as connection:
+            told = await read_told(connection, [text.memory for text in texts])
+        return await self._linker.prepare_told(texts, ToldGraph.of(told))
 
     def _changes(self, body: BulkChangeIn, now: datetime | None = None) -> Mapping[str, Any]:
         changes = {} if body.changes is None else body.changes.changes(now or self._clock())

@@ -28,6 +28,7 @@ from lamina.stores.postgres.entities import (
     Evidence,
     NodeResult,
     PreparedEntity,
+    ToldGraph,
     back_edges,
     edge_key,
     find_alias_holders,
@@ -192,6 +193,20 @@ class MemoryLinker:
             return LinkDraft()
         draft = await asyncio.to_thread(_read, memories, graph)
         return replace(draft, vectors=self._known_vectors(draft.entities))
+
+    async def prepare_told(self, memories: Sequence[MemoryText], told: ToldGraph) -> PreparedLinks:
+        """Return the links of memories whose place in the graph is known: what they said of it, whoever drew that.
+
+        Raises:
+            Unavailable: If the embedder does not answer in time.
+        """
+        ends = (Entity(name) for item in told.evidence for name in (item.edge.subject, item.edge.object))
+        known = {entity.key: entity for entity in (*ends, *told.entities)}
+        witnesses = {item.memory: item.witness for item in told.evidence}
+        vouched = [replace(item, witness=witnesses.get(item.memory, item.witness)) for item in memories]
+        draft = await self.draft(vouched, Extraction(entities=tuple(known.values())))
+        names = await embed_in_time(self._embedder.embed_chunks, draft.new_names(), self._deadline_s)
+        return replace(self.complete(draft, names), evidence=told.evidence)
 
     def complete(self, draft: LinkDraft, embedded_names: Sequence[tuple[Chunk, ...]]) -> PreparedLinks:
         """Return the links with the vectors of all names, given the chunks of the draft's new ones."""

@@ -19,6 +19,7 @@ from lamina.ingest.embedding import embed_in_time, embedded_rows
 from lamina.ingest.graph_restoring import NodeRestorer
 from lamina.ingest.memory_linking import MemoryLinker, MemoryText, PreparedLinks
 from lamina.stores.postgres.connection import Connection, Pool, connect, in_transaction
+from lamina.stores.postgres.entities import ToldGraph
 from lamina.stores.postgres.epochs import bump_epoch
 from lamina.stores.postgres.events import record_event
 from lamina.stores.postgres.outbox import OutboxEntry, enqueue, enqueue_entries, note_entries, outbox_entries
@@ -110,7 +111,7 @@ class Restorer:
         if entry.kind in (TrashKind.ENTITY, TrashKind.FACT):
             return await self._restore_node(tenant, entry, now)
         texts = await self._texts(tenant, entry)
-        links = await self._links(texts)
+        links = await self._links(texts, entry)
         scope = Scope(tenant, entry.workspace, entry.namespace, entry.user)
 
         async def act(connection: Connection) -> None:
@@ -217,7 +218,10 @@ class Restorer:
                     for row in entry.rows["passages"]
                 ]
 
-    async def _links(self, texts: Sequence[MemoryText]) -> PreparedLinks:
+    async def _links(self, texts: Sequence[MemoryText], entry: Discarded) -> PreparedLinks:
+        if "evidence" in entry.rows:
+            return await self._linker.prepare_told(texts, ToldGraph.of(entry.rows))
+        # An earlier release kept no evidence in its trash.
         draft = await self._linker.draft(texts)
         names = await embed_in_time(self._embedder.embed_chunks, draft.new_names(), self._deadline_s)
         return self._linker.complete(draft, names)

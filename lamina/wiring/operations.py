@@ -20,13 +20,11 @@ def build_bulk_notes(settings: Settings, pool: Pool, embedder: Embedder, generat
     """Build the work on many notes."""
     return BulkNotes(
         pool,
-        embedder,
         build_memory_linker(settings, embedder, generation),
         trash=trash_policy(settings),
         kept_versions=settings.history.note_versions,
         metadata_limit=metadata_limit(settings),
         clock=utc_now,
-        deadline_s=settings.write.embed_deadline_s,
     )
 
 

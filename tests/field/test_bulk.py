@@ -174,6 +174,31 @@ async def test_notes_move_with_their_places_in_every_index_and_are_found_there_a
     assert kinds == {"Øst 東": {"note.created", "note.deleted"}, "Vest 西": {"note.created"}}
 
 
+async def test_notes_that_move_tell_whom_they_told_and_are_no_further_witnesses(application: Application) -> None:
+    client, here, there = application.client(), place(), place()
+    ann = "Carol married Dave."
+    await sent(client, "POST", "/v1/notes", json={**here, "user": "ann", "content": ann})
+    for text in ("Carol and Dave came to the meeting.", "Ada works at Initech.", "Well, Ada works at Initech, I hear."):
+        await sent(client, "POST", "/v1/notes", json={**here, "content": text})
+
+    async def facts(of: str, **scope: str) -> list[tuple[str, str, float]]:
+        found = await client.get("/v1/facts", params={"subject": of, **scope})
+        listed = found.json()["facts"] if found.is_success else []
+        return [(fact["relation"], fact["object"], fact["confidence"]) for fact in listed]
+
+    async def all_facts(scope: dict[str, str]) -> list[list[tuple[str, str, float]]]:
+        return [await facts(of, **scope, user=user) for of in ("Carol", "Ada") for user in ("bob", "ann")]
+
+    before = await all_facts(here)
+    body = {**here, "everything": True, "to_workspace": there["workspace"]}
+    await ended(client, await sent(client, "POST", "/v1/notes/bulk", json=body))
+
+    foreign, private, *_ = before
+    assert not foreign
+    assert private
+    assert await all_facts(there) == before
+
+
 async def test_a_note_whose_text_is_written_in_the_other_place_meanwhile_stays(application: Application) -> None:
     client, here, there = application.client(), place(), place()
     ids = await fill(client, 2, **here)

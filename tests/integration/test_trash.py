@@ -391,3 +391,46 @@ async def test_the_list_names_what_was_deleted_and_shows_one_kind_alone(alone: A
     assert [entry["kind"] for entry in notes] == ["note", "note"]
     assert [len(entry["title"]) for entry in notes] == [120, len(text)]
     assert unknown.status_code == 422
+
+
+async def facts_of(app: Application, subject: str, **scope: str) -> list[tuple[str, str, float]]:
+    listed = await app.client().get("/v1/facts", params={"subject": subject, **scope})
+    # An entity that nothing mentions any more is not found.
+    facts = listed.json()["facts"] if listed.is_success else []
+    return sorted((fact["relation"], fact["object"], fact["confidence"]) for fact in facts)
+
+
+async def test_a_message_and_a_note_come_back_with_the_facts_that_they_stated(application: Application) -> None:
+    client, scope = application.client(), {"workspace": "facts", "user": "ann"}
+    message = {"content": "I live in Graz.", "name": "Ann", "occurred_at": "2026-05-01T10:00:00Z"}
+    turn = await sent(client, "POST", "/v1/turns", json={**scope, "session": "s", "messages": [message]})
+    stated = await facts_of(application, "Ann", **scope)
+    memories = [
+        *(f"/v1/messages/{item['id']}" for item in turn["messages"]),
+        *(f"/v1/notes/{item['id']}" for item in turn["notes"]),
+    ]
+
+    for path in memories:
+        await sent(client, "DELETE", path)
+    away = await facts_of(application, "Ann", **scope)
+    for path in memories:
+        await sent(client, "POST", f"/v1/trash/{path.rpartition('/')[2]}/restore")
+
+    assert ("lives_in", "Graz") in {fact[:2] for fact in stated}
+    assert away == []
+    assert await facts_of(application, "Ann", **scope) == stated
+
+
+async def test_memories_that_come_back_are_no_further_witnesses(application: Application) -> None:
+    client, scope = application.client(), {"workspace": "witness"}
+    said = ["Ada works at Initech.", "As we know, Ada works at Initech.", "Ada works at Initech, I hear."]
+    ids = [(await sent(client, "POST", "/v1/notes", json={**scope, "content": text}))["id"] for text in said]
+    before = await facts_of(application, "Ada", **scope)
+
+    for id_ in ids:
+        await sent(client, "DELETE", f"/v1/notes/{id_}")
+    for id_ in ids:
+        await sent(client, "POST", f"/v1/trash/{id_}/restore")
+
+    assert before
+    assert await facts_of(application, "Ada", **scope) == before

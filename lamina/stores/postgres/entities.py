@@ -4,6 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from operator import itemgetter
+from typing import Any
 from uuid import UUID
 
 import numpy as np
@@ -66,6 +67,35 @@ class Evidence:
     user: str | None
     seen_at: datetime
     witness: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ToldGraph:
+    """What memories say of the graph, to be said again elsewhere or later.
+
+    Args:
+        evidence: For edges between entities of these names.
+        entities: That they name.
+    """
+
+    evidence: tuple[Evidence, ...] = ()
+    entities: tuple[Entity, ...] = ()
+
+    @classmethod
+    def of(cls, told: Mapping[str, Sequence[Mapping[str, Any]]]) -> "ToldGraph":
+        """Return that of the JSON of :func:`read_told`."""
+        evidence = (
+            Evidence(
+                Edge(item["subject"], item["type"], item["object"], item["strength"], item["confidence"]),
+                item["source"],
+                UUID(item["memory"]),
+                item["user"],
+                datetime.fromisoformat(item["seen_at"]),
+                item["witness"],
+            )
+            for item in told["evidence"]
+        )
+        return cls(tuple(evidence), tuple(Entity(item["name"], item["type"]) for item in told["entities"]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,6 +299,12 @@ async def back_edges(connection: Connection, scope: Scope, evidence: Sequence[Ev
     if backed:
         await weigh_edges(connection, sorted({row["id"] for row in backed}))
     return {row["from_id"] for row in backed}
+
+
+async def read_told(connection: Connection, ids: Sequence[UUID]) -> Mapping[str, Sequence[Mapping[str, Any]]]:
+    """Return what memories say of the graph, as JSON."""
+    cursor = await connection.execute(QUERIES["read_told"], {"ids": list(ids)})
+    return await cursor.fetchone() or {}
 
 
 def edge_key(edge: Edge) -> tuple[str, str, str]:

@@ -286,3 +286,21 @@ SELECT (SELECT count(*) FROM memory_links WHERE tenant = %(tenant)s AND user_id 
 SELECT id FROM entities WHERE id = ANY(%(ids)s) AND tenant = %(tenant)s
 UNION ALL
 SELECT id FROM edges WHERE id = ANY(%(ids)s) AND tenant = %(tenant)s
+
+-- name: read_told
+-- What memories say of the graph: their evidence by the names of its ends, and the entities that they name.
+WITH evidence AS (
+    SELECT v.memory_id AS memory, v.source, v.witness, v.user_id AS user, v.seen_at, v.strength, v.confidence,
+           s.name AS subject, e.type, o.name AS object
+    FROM edge_evidence v
+    JOIN edges e ON e.id = v.edge_id
+    JOIN entities s ON s.id = e.from_id
+    JOIN entities o ON o.id = e.to_id
+    WHERE v.memory_id = ANY(%(ids)s)
+), named AS (
+    SELECT DISTINCT e.name, e.type
+    FROM memory_links l JOIN entities e ON e.id = l.to_id
+    WHERE l.from_id = ANY(%(ids)s) AND l.kind IN ('about', 'mentions')
+)
+SELECT (SELECT coalesce(json_agg(row_to_json(evidence)), '[]') FROM evidence) AS evidence,
+       (SELECT coalesce(json_agg(row_to_json(named)), '[]') FROM named) AS entities

@@ -15,6 +15,7 @@ from lamina.core.scope import Scope
 from lamina.core.trash import Discarded, TrashKind
 from lamina.errors import Conflict, NotFound
 from lamina.stores.postgres.connection import Connection, Pool, connect, scope_parameters
+from lamina.stores.postgres.entities import read_told
 from lamina.stores.postgres.queries import load_queries
 from lamina.stores.postgres.store import PostgresStore
 
@@ -57,7 +58,9 @@ async def discard(
     *,
     operation: UUID | None = None,
 ) -> None:
-    """Put a memory into the trash if it keeps any, in the transaction that deletes it; its rows must be there still.
+    """Put a memory into the trash if it keeps any, in the transaction that deletes it.
+
+    Its rows must be there still, and what it says of the graph.
 
     Args:
         connection: In that transaction.
@@ -69,8 +72,10 @@ async def discard(
         operation: The deletion of a scope that takes it, by whose undo it comes back.
     """
     if policy.keeps:
+        leaving = await connection.execute(QUERIES["list_to_discard"], {"id": id_})
+        told = await read_told(connection, [one["id"] async for one in leaving])
         row = {"tenant": tenant, "id": id_, "now": now, "operation_id": operation, "title_chars": TITLE_CHARS}
-        await connection.execute(_DISCARD[kind], row)
+        await connection.execute(_DISCARD[kind], {**row, **{name: Json(rows) for name, rows in told.items()}})
 
 
 async def take(connection: Connection, tenant: str, id_: UUID) -> None:

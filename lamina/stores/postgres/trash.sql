@@ -1,11 +1,23 @@
 -- name: discard_note
-INSERT INTO trash (tenant, id, workspace, namespace, user_id, agent_id, kind, content_hash, deleted_at,
+INSERT INTO trash (tenant, id, workspace, namespace, user_id, agent_id, kind, content_hash, deleted_at, rows,
                    title, operation_id)
 SELECT tenant, id, workspace, namespace, user_id, agent_id, 'note', content_hash, %(now)s,
+       json_build_object('evidence', %(evidence)s::json, 'entities', %(entities)s::json),
        left(content, %(title_chars)s), %(operation_id)s
 FROM notes WHERE tenant = %(tenant)s AND id = %(id)s
 ON CONFLICT (tenant, id) DO UPDATE SET deleted_at = excluded.deleted_at, operation_id = excluded.operation_id,
-    title = excluded.title
+    title = excluded.title, rows = excluded.rows
+
+-- name: list_to_discard
+-- A memory with all that leaves the graph with it: its passages, and the notes that were made from it.
+WITH RECURSIVE made (id) AS (
+    SELECT %(id)s::uuid
+    UNION
+    SELECT s.note_id FROM made m JOIN note_sources s ON s.source_id = m.id
+)
+SELECT id FROM made
+UNION
+SELECT id FROM passages WHERE document_id = %(id)s
 
 -- name: discard_procedure
 -- One that a user's runs taught, and that all users share since, is nobody's.
@@ -23,6 +35,7 @@ INSERT INTO trash (tenant, id, workspace, namespace, user_id, agent_id, kind, co
                    title, operation_id)
 SELECT m.tenant, m.id, m.workspace, m.namespace, m.user_id, m.agent_id, 'message', m.content_hash, %(now)s,
        json_build_object(
+           'evidence', %(evidence)s::json, 'entities', %(entities)s::json,
            'messages', json_build_array(row_to_json(m)),
            'message_chunks', (SELECT coalesce(json_agg(row_to_json(c)), '[]') FROM message_chunks c
                               WHERE c.message_id = m.id),
@@ -38,6 +51,7 @@ INSERT INTO trash (tenant, id, workspace, namespace, user_id, agent_id, kind, co
                    title, operation_id)
 SELECT d.tenant, d.id, d.workspace, d.namespace, d.user_id, d.agent_id, 'document', d.content_hash, %(now)s,
        json_build_object(
+           'evidence', %(evidence)s::json, 'entities', %(entities)s::json,
            'documents', json_build_array(row_to_json(d)),
            'passages', (SELECT coalesce(json_agg(row_to_json(p) ORDER BY p.position), '[]') FROM passages p
                         WHERE p.document_id = d.id),
