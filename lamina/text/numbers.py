@@ -3,6 +3,9 @@
 import re
 
 from lamina.text.english import NUMBER_WORDS, WEEKDAYS
+from lamina.text.english_reading import english_words, is_english
+from lamina.text.segments import segments
+from lamina.text.times import has_foreign_time
 from lamina.text.words import words
 
 _JOINED = re.compile(r"\d+(?:[.,:/-]\d+)*")
@@ -33,8 +36,16 @@ def numbers(text: str) -> frozenset[str]:
 
 
 def depends_on_moment(sentence: str) -> bool:
-    """Tell whether an English sentence names a time relative to the day it was said: yesterday, next week."""
-    return _RELATIVE.search(sentence) is not None
+    """Tell whether a sentence names a time relative to the day it was said: yesterday, next week.
+
+    In nine other languages every word of a time counts, "im März 2026" too: what is in doubt needs its day.
+    """
+    return _RELATIVE.search(sentence) is not None or has_foreign_time(sentence)
+
+
+def is_in_english(text: str) -> bool:
+    """Tell whether most words of a text are English ones."""
+    return is_english(english_words(segments(text)), ())
 
 
 def _found(pattern: re.Pattern[str], text: str) -> frozenset[str]:

@@ -45,6 +45,7 @@ from lamina.text.time_patterns import (
 )
 from lamina.text.time_readers import Days, Reader, Said
 from lamina.text.time_words import plain
+from lamina.text.vocabulary import is_english_word
 
 MOST_CHARS = 2_000
 """Of a longer text both ends are read."""
@@ -208,6 +209,13 @@ def _utc(moment: datetime | None, zone: tzinfo) -> datetime | None:
 def _spaced(text: str) -> str:
     """Return the ends of a text with single blanks; a pattern never meets a run of them."""
     return " ".join(ends_of(text, MOST_CHARS).split())
+
+
+def has_foreign_time(text: str) -> bool:
+    """Report whether a text has a word, none of English, of which a time may be made: gestern, Montag, 明天."""
+    spaced = _spaced(text)
+    found = _words_of(spaced) & STATED_TRIGGERS - {NUMBER}
+    return CJK.search(spaced) is not None or not all(map(is_english_word, found))
 
 
 def _words_of(text: str) -> frozenset[str]:

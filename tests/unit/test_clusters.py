@@ -199,8 +199,16 @@ def test_what_counts_from_its_moment_is_covered_in_a_line_of_its_day_alone() -> 
     assert not covered("Ann met Bob yesterday.", "Ann met Bob yesterday.", moment=NOON)
 
 
+@pytest.mark.parametrize("sentence", ["Gestern gab es einen Ausfall.", "明天开会。", "Gisteren was er een storing."])
+def test_what_is_not_english_is_covered_in_a_line_of_its_day_alone(sentence: str) -> None:
+    whole = f"2026-11-20: {sentence}"
+
+    assert covered(sentence, whole, moment=NOON)
+    assert not covered(sentence, whole, moment=NOON + timedelta(days=1))
+
+
 def test_other_scripts_and_emoji_are_covered_too() -> None:
-    assert covered("安搬到格拉茨。", "2026-11-20: 安搬到格拉茨。她付租金。")
+    assert covered("安搬到格拉茨。", "2026-11-20: 安搬到格拉茨。她付租金。", moment=NOON)
     assert not covered("安搬到林茨。", "2026-11-20: 安搬到格拉茨。")
     assert covered("👍", "2026-11-20: 👍")
 

@@ -108,10 +108,13 @@ async def test_what_differs_in_a_number_a_negation_or_a_name_is_no_repetition(fi
     assert second in text
 
 
-async def test_the_same_yesterday_on_two_days_is_two_events() -> None:
-    text = await condensed(said("Ann met Bob yesterday."), said("Ann met Bob yesterday.", NOON + DAY))
+@pytest.mark.parametrize(
+    "sentence", ["Ann met Bob yesterday.", "Gestern gab es einen Ausfall.", "Am Montag kommt Bob.", "明天开会。"]
+)
+async def test_the_same_yesterday_on_two_days_is_two_events(sentence: str) -> None:
+    text = await condensed(said(sentence), said(sentence, NOON + DAY))
 
-    assert text == "2026-11-20: Ann met Bob yesterday.\n2026-11-21: Ann met Bob yesterday."
+    assert text == f"2026-11-20: {sentence}\n2026-11-21: {sentence}"
 
 
 async def test_figures_come_first_when_room_is_short() -> None:

@@ -15,7 +15,7 @@ from lamina.core.scope import Scope
 from lamina.policies.retention.provenance import Origin, derived_id
 from lamina.text.english import NEGATIONS, listed
 from lamina.text.hygiene import is_blank
-from lamina.text.numbers import depends_on_moment
+from lamina.text.numbers import depends_on_moment, is_in_english
 from lamina.text.words import words
 
 MIN_COSINE = 0.80
@@ -143,7 +143,7 @@ def covered(member: str, consolidated: str, *, moment: datetime | None = None) -
         member: The text of a note.
         consolidated: The consolidated text; a line may begin with its day, as ``2026-11-20: ``.
         moment: The event time of the member. A sentence like "we met yesterday" is covered only by one in a line of
-            that day; without the moment, by none.
+            that day, and so is every sentence that is not English; without the moment, by none.
     """
     statements = [_statement(sentence, day) for sentence, day in _dated_sentences(consolidated)]
     day = moment.date().isoformat() if moment else ""
@@ -262,7 +262,8 @@ def _is_stated(sentence: str, day: str, statements: Sequence[_Statement], consol
     own = _statement(sentence, day)
     if not own.units:
         return sentence in consolidated
-    is_relative = depends_on_moment(sentence)
+    # Of another language nobody here knows all words that count from a day.
+    is_relative = depends_on_moment(sentence) or not is_in_english(sentence)
     return any(
         _contains(other.units, own.units)
         and (other.turning, other.asks) == (own.turning, own.asks)
