@@ -1,10 +1,8 @@
 """Ask an OpenAI-compatible chat endpoint within a budget of tokens: retried where a retry may help."""
 
 import asyncio
-import email.utils
 import random
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 from http import HTTPStatus
 from typing import Any
 
@@ -12,13 +10,13 @@ from lamina.core.ports import Clock
 from lamina.core.quotas import Resource, spend
 from lamina.errors import Misconfigured, Unavailable
 from lamina.extras import needing
+from lamina.models.retrying import MAX_BACKOFF_S, asked_wait_s
 from lamina.models.token_budget import TokenBudget
 from lamina.settings.models import LanguageModelSettings
 from lamina.text.words import estimated_tokens
 
 PART = "language model"
 UNANSWERED = "ReadTimeout"
-MAX_BACKOFF_S = 30.0
 _NO_COMPLETION = "its answer is no chat completion"
 _RETRIED = frozenset({HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.CONFLICT, HTTPStatus.TOO_MANY_REQUESTS})
 
@@ -151,23 +149,11 @@ class ChatModel:
         Raises:
             Unavailable: If that is longer than a turn may take.
         """
-        asked = _asked_wait_s(retry_after)
+        asked = asked_wait_s(retry_after)
         if asked is not None and asked > self._settings.deadline_s:
             raise Unavailable(PART, f"it asks to wait {asked:.0f} s", retry_after_s=int(asked))
         backoff = min(MAX_BACKOFF_S, self._settings.backoff_s * 2**attempt)
         return backoff * random.uniform(0.5, 1) if asked is None else asked  # noqa: S311 - jitter
-
-
-def _asked_wait_s(header: str) -> float | None:
-    """Return the seconds that a Retry-After header asks for, given as a number or as a date."""
-    try:
-        return max(0.0, float(header))
-    except ValueError:
-        pass
-    try:
-        return max(0.0, (email.utils.parsedate_to_datetime(header) - datetime.now(UTC)).total_seconds())
-    except (TypeError, ValueError):
-        return None
 
 
 def _read_completion(completion: Any) -> tuple[str, int | None]:

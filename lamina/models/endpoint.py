@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from lamina.core.ports import Clock, ModelReport
 from lamina.errors import Unavailable
 from lamina.models.prefixes import endpoint_identity, prefixes_of
-from lamina.models.retrying import EndpointClient
+from lamina.models.retrying import MAY_BE_CHARGED, EndpointClient
 from lamina.models.token_budget import TokenBudget
 from lamina.settings.models import EndpointSettings
 from lamina.text.parts import parts
@@ -95,6 +95,9 @@ class EndpointModel:
         try:
             answer = self._client.post(self._body(texts))
             used = _used_tokens(answer, cost)
+        except Unavailable as error:
+            used = cost if error.reason in MAY_BE_CHARGED else 0
+            raise
         finally:
             with self._lock:
                 self._budget.settle(cost, used)

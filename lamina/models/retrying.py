@@ -1,6 +1,7 @@
 """Calls of an HTTP endpoint that serves a model: repeated where a repetition may help, within one deadline."""
 
 import email.utils
+import json
 import logging
 import random
 import time
@@ -16,6 +17,12 @@ from lamina.settings.models import EndpointCalls
 
 logger = logging.getLogger(__name__)
 MAX_BACKOFF_S = 30.0
+MOST_ANSWER_BYTES = 256 * 2**20
+"""More than the longest vectors of a full call take as JSON."""
+UNANSWERED = "its endpoint did not answer in time"
+NO_JSON = "its endpoint answers something that is no JSON"
+MAY_BE_CHARGED = frozenset({UNANSWERED, NO_JSON})
+"""Reasons of failures of which the endpoint may have worked all the same."""
 _RETRIED = frozenset({HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.CONFLICT, HTTPStatus.TOO_MANY_REQUESTS})
 
 
@@ -61,23 +68,27 @@ class EndpointClient:
         self._client.close()
 
     def _try(self, body: Any, until: float) -> "tuple[_Answered | _Failed, float | None]":
-        left_s = max(0.001, min(self._calls.timeout_s, until - time.monotonic()))
+        began = time.monotonic()
+        left_s = max(0.001, min(self._calls.timeout_s, until - began))
         try:
-            answer = self._client.post(self._url, json=body, timeout=left_s)
+            with self._client.stream("POST", self._url, json=body, timeout=left_s) as answer:
+                content = _read(answer, began + left_s)
+        except httpx.ReadTimeout:
+            return _Failed(UNANSWERED, may_pass=True), None
         except httpx.HTTPError as error:
             return _Failed(f"its endpoint did not answer ({type(error).__name__})", may_pass=True), None
         except httpx.InvalidURL:
             return _Failed("the address of its endpoint is no URL", may_pass=False), None
         if answer.status_code == HTTPStatus.OK:
             try:
-                return _Answered(answer.json()), None
+                return _Answered(json.loads(content)), None
             except ValueError:
-                return _Failed("its endpoint answers something that is no JSON", may_pass=False), None
+                return _Failed(NO_JSON, may_pass=False), None
         status = answer.status_code
         logger.warning("%s: the endpoint %s answers %d", self._part, self._url, status)
         may_pass = status in _RETRIED or status >= HTTPStatus.INTERNAL_SERVER_ERROR
         failed = _Failed(f"its endpoint answers {status}{_hint(status)}", may_pass=may_pass)
-        return failed, _asked_wait_s(answer.headers.get("Retry-After", ""))
+        return failed, asked_wait_s(answer.headers.get("Retry-After", ""))
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +100,18 @@ class _Failed:
     def __init__(self, reason: str, *, may_pass: bool) -> None:
         self.reason = reason
         self.may_pass = may_pass
+
+
+def _read(answer: httpx.Response, until: float) -> bytes:
+    """Read an answer; the client's timeout is of one read alone, and an answer may come byte by byte."""
+    content = bytearray()
+    for chunk in answer.iter_bytes():
+        content += chunk
+        if time.monotonic() > until:
+            raise httpx.ReadTimeout(UNANSWERED)
+        if len(content) > MOST_ANSWER_BYTES:
+            raise httpx.DecodingError(f"more than {MOST_ANSWER_BYTES} bytes")
+    return bytes(content)
 
 
 def _hint(status: int) -> str:
@@ -103,8 +126,8 @@ def _hint(status: int) -> str:
             return ""
 
 
-def _asked_wait_s(header: str) -> float | None:
-    """Return the seconds that a Retry-After header asks for, given as a number or as a date."""
+def asked_wait_s(header: str) -> float | None:
+    """Return the seconds that a Retry-After header asks for, given as a number or as a date; ``None`` if it is none."""
     try:
         seconds = float(header)
     except ValueError:

@@ -1,6 +1,7 @@
 """A model behind an endpoint of OpenAI's form, played by a server on this machine."""
 
 import json
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
@@ -14,6 +15,7 @@ import pytest
 from pydantic import ValidationError
 
 from lamina.errors import Misconfigured, Unavailable
+from lamina.models import retrying
 from lamina.models.batching import BatchingEmbedder
 from lamina.models.endpoint import EndpointModel
 from lamina.models.hashing import HashingModel
@@ -193,6 +195,48 @@ def test_the_budget_of_a_day_counts_what_the_endpoint_says_and_begins_anew(endpo
 
     assert refusal.value.retry_after_s == 3_600
     assert len(endpoint.asked) == 3
+
+
+@pytest.mark.parametrize("failure", [(429, {}, b""), (401, {}, b""), (503, {}, b"")])
+def test_an_endpoint_that_refuses_spends_none_of_the_days_tokens(endpoint: ModelEndpoint, failure: Reply) -> None:
+    model = model_of(endpoint, daily_tokens=20, max_retries=0)
+    endpoint.failing += [failure] * 5
+
+    for _ in range(5):
+        with pytest.raises(Unavailable, match="its endpoint answers"):
+            model.encode(["four words of tea"])
+
+    assert model.encode(["four words of tea"]).shape == (1, DIMENSIONS)
+
+
+def test_an_endpoint_that_may_have_worked_spends_the_days_tokens(endpoint: ModelEndpoint) -> None:
+    model = model_of(endpoint, daily_tokens=10, max_retries=0)
+    endpoint.failing.append((200, {}, b"no JSON"))
+
+    with pytest.raises(Unavailable, match="no JSON"):
+        model.encode(["four words of tea"])
+    with pytest.raises(Unavailable, match=r"embedding\.daily_tokens"):
+        model.encode(["four words of tea"])
+
+
+def test_an_answer_that_comes_byte_by_byte_is_given_up(endpoint: ModelEndpoint) -> None:
+    def drip() -> Iterator[bytes]:
+        for _ in range(2_000):
+            time.sleep(0.01)
+            yield b" "
+
+    endpoint.failing.append((200, {}, drip()))
+
+    with pytest.raises(Unavailable, match="did not answer in time"):
+        model_of(endpoint, timeout_s=0.2, max_retries=0).encode(["tea"])
+
+
+def test_an_answer_without_an_end_is_given_up(endpoint: ModelEndpoint, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(retrying, "MOST_ANSWER_BYTES", 1_000)
+    endpoint.failing.append((200, {}, b" " * 100_000))
+
+    with pytest.raises(Unavailable, match="DecodingError"):
+        model_of(endpoint, max_retries=0).encode(["tea"])
 
 
 async def test_questions_and_texts_carry_their_prefixes_and_are_remembered_apart(endpoint: ModelEndpoint) -> None:

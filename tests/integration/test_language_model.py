@@ -213,6 +213,14 @@ async def test_a_busy_endpoint_is_asked_again_when_it_says(play: Play) -> None:
     assert endpoint.at[1] - endpoint.at[0] >= 1
 
 
+async def test_an_endless_wait_is_none(play: Play) -> None:
+    endpoint = play((429, {"Retry-After": "inf"}, {}), completion(ANSWER))
+
+    found, fallbacks = await extracted(endpoint)
+
+    assert (len(found.notes), fallbacks) == (1, {})
+
+
 async def test_a_wait_longer_than_the_deadline_is_not_begun(play: Play) -> None:
     endpoint = play((429, {"Retry-After": "3600"}, {}), completion(ANSWER))
 

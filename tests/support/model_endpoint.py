@@ -66,12 +66,16 @@ def http_server(answer: Callable[[str, Mapping[str, str], Any], Reply]) -> Itera
         def do_POST(self) -> None:
             sent = {name.lower(): value for name, value in self.headers.items()}
             status, headers, reply = answer(self.path, sent, json.loads(self.rfile.read(int(sent["content-length"]))))
-            data = reply if isinstance(reply, bytes) else json.dumps(reply).encode()
+            data = reply if isinstance(reply, bytes | Iterator) else json.dumps(reply).encode()
+            # What comes in parts ends with the connection.
+            length = {"Content-Length": str(len(data))} if isinstance(data, bytes) else {}
             self.send_response(status)
-            for name, value in {**headers, "Content-Length": str(len(data))}.items():
+            for name, value in {**headers, **length}.items():
                 self.send_header(name, value)
             self.end_headers()
-            self.wfile.write(data)
+            for part in [data] if isinstance(data, bytes) else data:
+                self.wfile.write(part)
+                self.wfile.flush()
 
         def log_message(self, *args: object) -> None:
             pass

@@ -41,6 +41,8 @@ def test_a_sentence_that_counts_from_its_moment_depends_on_it(sentence: str) -> 
     assert depends_on_moment(sentence)
 
 
-@pytest.mark.parametrize("sentence", ["Ann moved to Graz.", "We met on 2026-11-20.", "In the last line", "snow", "Ann wohnt in Graz."])
+@pytest.mark.parametrize(
+    "sentence", ["Ann moved to Graz.", "We met on 2026-11-20.", "In the last line", "snow", "Ann wohnt in Graz."]
+)
 def test_a_sentence_that_does_not_is_true_whenever_it_is_read(sentence: str) -> None:
     assert not depends_on_moment(sentence)
