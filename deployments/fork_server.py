@@ -18,6 +18,7 @@ import signal
 import socket
 import subprocess
 import sys
+import traceback
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -142,6 +143,10 @@ def become(caller: socket.socket) -> NoReturn:
         code = 0
     except SystemExit as end:
         code = end.code if isinstance(end.code, int) else int(end.code is not None)
+        if not isinstance(end.code, int | None):
+            print(end.code, file=sys.stderr)  # noqa: T201
+    except BaseException:  # noqa: BLE001 - the interpreter, which would print it, is left by _exit.
+        traceback.print_exc()
     finally:
         # Not up to the server's own frames, which belong to another process.
         sys.stdout.flush()

@@ -25,6 +25,8 @@ JobName = Literal[
     "reembed",
 ]
 JOB_NAMES: tuple[JobName, ...] = get_args(JobName)
+NOT_UNDONE: frozenset[JobName] = frozenset({"learning", "caches", "audit"})
+"""Jobs whose runs cannot be undone."""
 # Where a partition stands: the ids of a unit, and ``after``, which the job reads; JSON.
 Cursor = dict[str, Any]
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from lamina.core.runs import Run, RunState
+from lamina.core.runs import NOT_UNDONE, Run, RunState
 
 SHOWN = 20
 
@@ -29,7 +29,8 @@ def report(run: Run, purpose: str) -> Iterator[str]:
     yield from _describe_problems(run)
     if run.error:
         yield f"  failed   {run.error}"
-    if run.state in {RunState.DONE, RunState.STOPPED} and not order.is_dry_run and counts.changed:
+    is_undoable = order.job not in NOT_UNDONE and not order.is_dry_run
+    if is_undoable and run.state in {RunState.DONE, RunState.STOPPED} and counts.changed:
         by_service = order.area.tenant is not None and order.job != "reembed"
         command = f"lamina jobs undo {run.id}" if by_service else f"python -m jobs {order.job} --undo {run.id}"
         yield f"  undo     {command}"

@@ -7,7 +7,7 @@ from uuid import UUID
 import psycopg
 from tenacity import AsyncRetrying, retry_if_exception_type, stop_after_attempt
 
-from lamina.core.runs import Run, RunCounts, RunState, error_line
+from lamina.core.runs import NOT_UNDONE, Run, RunCounts, RunState, error_line
 from lamina.errors import Conflict, Unavailable
 from lamina.maintenance.job import Job, Undoes
 from lamina.maintenance.row_writer import RowWriter
@@ -111,6 +111,8 @@ async def request_undo(runs: JobRuns, id_: UUID, now: datetime, window: timedelt
 def _refuse(run: Run, now: datetime, window: timedelta) -> None:
     if run.order.is_dry_run:
         raise Conflict(f"run {run.id} was a dry run; it changed nothing")
+    if run.order.job in NOT_UNDONE:
+        raise Conflict(f"run {run.id} was one of {run.order.job}, which cannot be undone")
     if run.state not in _ENDED:
         raise Conflict(f"run {run.id} is {run.state}; only what has ended is undone, and once")
     if run.state is not RunState.UNDOING and run.finished_at is not None and now - run.finished_at > window:

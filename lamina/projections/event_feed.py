@@ -162,6 +162,8 @@ class EventFeed:
                 position = await self._look(position)
             except LaminaError as error:  # What is new then is found by the next look.
                 logger.warning("events: postgres does not answer, retrying: %s", error)
+            except Exception:  # Nobody else restarts it, and open streams would fall silent.
+                logger.exception("events: a look for new ones failed, retrying")
             await asyncio.sleep(self._poll_s)
 
     async def _look(self, position: int | None) -> int:

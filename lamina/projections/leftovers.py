@@ -22,6 +22,8 @@ _ENDS = "when you remove it; no service reads it"
 def remove_leftovers(settings: Settings, generation: Generation, former: Sequence[FormerStore]) -> list[Remnant]:
     """Remove the files set aside in the data directory, and name every other store that is not used; blocks.
 
+    Files that cannot be removed are named, too.
+
     Indexes of another generation of vectors, and stores that the configuration does not name, may belong to a service
     that still runs or is to come back: they are named.
 
@@ -31,9 +33,11 @@ def remove_leftovers(settings: Settings, generation: Generation, former: Sequenc
         former: Where they were kept before.
     """
     data_dir = settings.data_dir.resolve()
-    for path in _set_aside(data_dir):
+    aside = list(_set_aside(data_dir))
+    for path in aside:
         shutil.rmtree(path, ignore_errors=True)
-    unused = sorted(set(_unused(settings, generation, data_dir)))
+    still_there = (path for path in aside if path.exists())
+    unused = sorted({*still_there, *_unused(settings, generation, data_dir)})
     here = [Remnant(f"{path.relative_to(data_dir)}/*", "memories in a store without use", _ENDS) for path in unused]
     elsewhere = [store for store in former if _is_elsewhere(store, data_dir)]
     return here + [

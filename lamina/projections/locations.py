@@ -117,12 +117,15 @@ class OwnedFolder:
 
 def _read(file: Path) -> str | None:
     try:
-        return file.read_text()
+        return file.read_text() or None
     except FileNotFoundError:
         return None
 
 
 def _write(file: Path, text: str) -> None:
     make_private(file.parent)
-    with open(file, "w", opener=private_opener) as opened:
+    # Beside it first: a full disk or a crash would leave a file without its text.
+    whole = file.with_name(f"{file.name}.new")
+    with open(whole, "w", opener=private_opener) as opened:
         opened.write(text)
+    whole.replace(file)

@@ -112,6 +112,17 @@ async def test_a_store_tells_the_number_of_its_last_flush_to_whoever_connects_la
     await last.close()
 
 
+async def test_a_folder_whose_mark_a_full_disk_left_empty_belongs_to_nobody(tmp_path: Path) -> None:
+    folder = OwnedFolder(tmp_path)
+    await folder.belong_to(MINE)
+    (tmp_path / "installation").write_text("")
+
+    owner = await folder.installation()
+    await folder.belong_to(OTHER)
+
+    assert (owner, await folder.installation()) == (None, OTHER)
+
+
 async def test_stores_of_one_prefix_have_each_a_number_of_their_own(tmp_path: Path) -> None:
     client = AsyncQdrantClient(path=str(tmp_path / "qdrant"))
     settings = QdrantServerSettings(url=str(tmp_path / "qdrant"))

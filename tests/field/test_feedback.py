@@ -203,6 +203,22 @@ async def test_a_pinned_note_neither_fades_nor_goes_cold_until_it_is_let_go(unsh
     assert (await sent(client, "GET", f"/v1/notes/{pinned}"))["temperature"] == "cold"
 
 
+async def test_a_note_that_votes_made_fade_comes_back_when_they_are_changed(unshared: Application) -> None:
+    id_ = await make(unshared.client(), "The lantern buoy marks the reef")
+    voters = [unshared.client(unshared.new_key(unshared.tenant)) for _ in range(2)]
+    with psycopg.connect(unshared.url) as connection:
+        connection.execute("UPDATE notes SET last_hit_at = now() - interval '12 days'")
+    weights = []
+    for vote in ("wrong", "useful"):
+        for voter in voters:
+            await sent(voter, "PUT", f"/v1/memories/{id_}/feedback", json={"vote": vote})
+        await run_job(unshared, "decay")
+        weights.append((await sent(voters[0], "GET", f"/v1/notes/{id_}"))["weight"])
+
+    assert weights[0] == 0
+    assert weights[1] > 0.5
+
+
 async def test_an_erasure_takes_the_votes_on_the_memories_of_the_user(unshared: Application) -> None:
     client = unshared.client(unshared.new_key(unshared.tenant, KeyRole.ADMIN))
     id_ = await make(client, "Ann likes red buoys", user="ann")

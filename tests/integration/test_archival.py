@@ -83,7 +83,9 @@ async def archived(app: Application, moment: datetime = MOMENT, **order: Any) ->
 
 async def state(app: Application) -> dict[str, list[str]]:
     """Return every row of the tenant, as text, but for what no note is made of."""
-    texts = {name: f"SELECT t::text AS r FROM {name} t WHERE {mine}" for name, mine in TABLES.items()}  # noqa: S608
+    # What comes back is cold from then on.
+    row = "(to_jsonb(t) - 'temperature_changed_at')::text"
+    texts = {name: f"SELECT {row} AS r FROM {name} t WHERE {mine}" for name, mine in TABLES.items()}  # noqa: S608
     rows = {name: await execute(app, text) for name, text in texts.items()}
     return {name: sorted(row["r"] for row in found) for name, found in rows.items()}
 
@@ -220,6 +222,24 @@ async def test_what_is_warm_or_found_or_over_stays(app: Application, folder: Pat
 
     assert run.counts.changed == 1
     assert await ids_of(app) == {kept}
+
+
+@pytest.mark.parametrize("is_pinned", [False, True])
+async def test_a_restored_note_stays_for_as_long_as_one_that_was_found(app: Application, is_pinned: bool) -> None:
+    [id_] = await add(app, "The buoy at the harbour is green")
+    now = datetime.now(UTC)
+    last = {"at": now - timedelta(days=400), "cold": now - timedelta(days=380)}
+    change = "UPDATE notes SET temperature = 'cold', last_hit_at = %(at)s, temperature_changed_at = %(cold)s"
+    await execute(app, f"{change} WHERE tenant = %(tenant)s", **last)
+    assert (await archived(app, now)).counts.changed == 1
+    if is_pinned:
+        pin = "INSERT INTO feedback (tenant, memory_id, pinned_at) VALUES (%(tenant)s, %(id)s, now())"
+        await execute(app, pin, id=id_)
+
+    assert await restore(app, [id_]) == {id_: RestoreStatus.RESTORED}
+    later = [(await archived(app, now + timedelta(days=days))).counts.changed for days in (7, 179, 181)]
+
+    assert later == [0, 0, int(not is_pinned)]
 
 
 async def test_notes_at_the_thresholds_go(app: Application) -> None:

@@ -324,6 +324,13 @@ class CountedEvents(Events):
 
     pages = 0
     looked: int | None = None
+    failures = 0
+
+    async def settled(self) -> int:
+        if self.failures:
+            self.failures -= 1
+            raise psycopg.InterfaceError("the connection is closed")
+        return await super().settled()
 
     async def page(self, tenant: str, wanted: EventFilter, after: int, limit: int) -> EventPage:
         self.pages += 1
@@ -333,6 +340,25 @@ class CountedEvents(Events):
         found = await super().new(tenants, after, until, limit)
         self.looked = until
         return found
+
+
+async def test_a_look_that_fails_in_an_unknown_way_is_made_again(app: Application) -> None:
+    events = CountedEvents(app.pool)
+    feed = EventFeed(events, poll_s=0.01, streams=5, tenant_streams=5)
+    position = await events.settled()
+    events.failures = 1
+    with feed.subscribe(app.tenant) as subscription:
+        found = feed.follow(subscription, EventFilter(), position, heartbeat_s=0.05)
+        async with asyncio.timeout(PATIENCE_S):
+            await anext(found)
+            while events.failures:
+                await anext(found)
+            written, seen = await add(app), []
+            while not seen:
+                seen = [str(id_) for one in await anext(found) for id_ in one.event.ids]
+    await feed.close()
+
+    assert seen == [written]
 
 
 async def test_a_stream_shares_the_look_with_all_others_though_events_of_other_tenants_come_between(

@@ -194,15 +194,17 @@ async def test_what_cannot_be_undone_is_refused_with_the_reason(application: App
     queued = await ordered(application)
     undone = await run_job(application, "decay", in_days(8))
     await JobRuns(application.pool).finish(undone.id, RunState.UNDONE)
+    learnt = await run_job(application, "learning", in_days(8))
     client = admin(application)
 
-    answers = [await client.post(f"/v1/jobs/{id_}/undo") for id_ in (dry.id, queued["id"], undone.id)]
+    answers = [await client.post(f"/v1/jobs/{id_}/undo") for id_ in (dry.id, queued["id"], undone.id, learnt.id)]
 
-    assert [answer.status_code for answer in answers] == [409, 409, 409]
+    assert [answer.status_code for answer in answers] == [409, 409, 409, 409]
     assert [answer.json()["detail"].partition(" ")[2].partition(" ")[2] for answer in answers] == [
         "was a dry run; it changed nothing",
         "is queued; only what has ended is undone, and once",
         "is undone; only what has ended is undone, and once",
+        "was one of learning, which cannot be undone",
     ]
 
 

@@ -24,6 +24,8 @@ drawn = []
 def draw():
     drawn.append([UniqueID.from_random().hex(), uuid_utils.uuid7().hex[-16:], secrets.token_hex(), random.random()])
 draw()
+if os.environ["A_FLAG"] == "fails":
+    raise RuntimeError("this worker cannot begin")
 thread = threading.Thread(target=draw)
 thread.start()
 thread.join()
@@ -54,8 +56,8 @@ def folder() -> Iterator[Path]:
             server.wait()
 
 
-def order(folder: Path, *arguments: str, job: str = "01000000", flag: str = "") -> str:
-    """Start a worker as the raylet does and return what it printed."""
+def order(folder: Path, *arguments: str, job: str = "01000000", flag: str = "", is_log: bool = False) -> str:
+    """Start a worker as the raylet does and return what it printed, or its log of errors."""
     variables = {"RAY_JOB_ID": job, "RAY_RAYLET_PID": str(os.getpid()), "A_FLAG": flag, FOLDER: str(folder)}
     started = subprocess.run(
         [sys.executable, fork_worker.__file__, str(folder / "default_worker.py"), *arguments],
@@ -65,7 +67,11 @@ def order(folder: Path, *arguments: str, job: str = "01000000", flag: str = "") 
         text=True,
         check=True,
     )
-    return started.stdout
+    return started.stderr if is_log else started.stdout
+
+
+def test_a_worker_that_fails_says_why_in_its_log(folder: Path) -> None:
+    assert "RuntimeError: this worker cannot begin" in order(folder, flag="fails", is_log=True)
 
 
 def test_a_worker_has_its_own_arguments_environment_folder_and_streams(folder: Path) -> None:

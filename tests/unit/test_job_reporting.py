@@ -1,3 +1,4 @@
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -54,6 +55,7 @@ def test_a_run_on_everything_is_undone_over_the_cluster() -> None:
         pytest.param(run_of(counts=RunCounts(units=4, seen=90)), id="changed nothing"),
         pytest.param(run_of(state=RunState.UNDONE), id="undone"),
         pytest.param(run_of(state=RunState.RUNNING), id="runs"),
+        pytest.param(replace(run_of(), order=Order("learning", Area("acme"), START)), id="learnt"),
     ],
 )
 def test_where_nothing_can_be_undone_no_undo_is_offered(run: Run) -> None:

@@ -36,6 +36,17 @@ def test_stores_that_are_used_stay_unnamed_and_others_are_named_or_removed(tmp_p
     assert (tmp_path / "edge" / "notes-2-1.build-7").exists()
 
 
+def test_what_was_set_aside_and_cannot_be_removed_is_named(tmp_path: Path) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (tmp_path / "edge").mkdir()
+    (tmp_path / "edge" / "notes-2-1.unreadable").symlink_to(elsewhere)
+
+    remnants = remove_leftovers(settings_of(tmp_path, NoGraphSettings()), GENERATION, [])
+
+    assert [remnant.where for remnant in remnants] == ["edge/notes-2-1.unreadable/*"]
+
+
 def test_the_graph_that_lamina_up_runs_is_used(tmp_path: Path) -> None:
     (tmp_path / "graph").mkdir()
     settings = settings_of(tmp_path, FalkorDBServerSettings(url="unix:///run/graph.sock"))

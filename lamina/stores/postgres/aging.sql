@@ -18,7 +18,8 @@ ORDER BY id
 LIMIT %(limit)s
 
 -- name: fading_notes
--- Notes whose weight may differ from the one for their whole idle days; pinned ones never fade.
+-- Notes whose weight may differ from the one for their whole idle days; pinned ones never fade. After 23 days no vote
+-- gives any weight back: two weeks, and 1 / 0.12 days.
 SELECT id, last_hit_at, weight, coalesce(f.useful, 0) AS useful, coalesce(f.wrong, 0) AS wrong
 FROM notes
 -- A limit of one has each looked up by its id: the table has no index by which to read those of one tenant.
@@ -28,7 +29,8 @@ LEFT JOIN LATERAL (
 WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namespace)s AND deleted_at IS NULL
   AND f.pinned_at IS NULL
   AND CASE WHEN last_hit_at <= %(moment)s::timestamptz - interval '8 days'
-                  OR f.wrong > f.useful AND last_hit_at <= %(moment)s::timestamptz - interval '1 day' THEN weight > 0 ELSE weight < 1 END
+                  OR f.wrong > f.useful AND last_hit_at <= %(moment)s::timestamptz - interval '1 day'
+           THEN weight > 0 OR last_hit_at > %(moment)s::timestamptz - interval '23 days' ELSE weight < 1 END
   AND (%(after)s::uuid IS NULL OR id > %(after)s)
 ORDER BY id
 LIMIT %(limit)s

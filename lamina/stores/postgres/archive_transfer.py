@@ -162,7 +162,7 @@ async def find_tellers(connection: Connection, scope: Scope, notes: Sequence[Arc
 
 
 async def restore_notes(connection: Connection, notes: Sequence[ArchivedNote]) -> set[UUID]:
-    """Insert notes as they were, cold, without their parts; return those whose text the scope did not have again."""
+    """Insert notes without their parts, cold from now on; return those whose text the scope did not have again."""
     rows = await asyncio.to_thread(lambda: _as_json([_row(note) for note in notes]))
     cursor = await connection.execute(QUERIES["restore_notes"], {"rows": rows})
     return {row["id"] async for row in cursor}

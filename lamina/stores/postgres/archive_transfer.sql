@@ -1,6 +1,7 @@
 -- name: find_archive_candidates
 -- Cold notes with few hits, the last of them long ago. Not those that a live or restorable note was made from, nor
--- derived notes, nor those that expire.
+-- derived notes, nor those that expire, nor pinned ones, nor those that were restored lately: these became cold later
+-- than they would have been archived.
 SELECT n.id, n.version, n.hits, n.last_hit_at,
        octet_length(n.content)
        + coalesce((SELECT sum(octet_length(v.content)) FROM note_versions v WHERE v.note_id = n.id), 0) AS size_bytes
@@ -8,6 +9,10 @@ FROM notes n
 WHERE n.tenant = %(tenant)s AND n.workspace = %(workspace)s AND n.namespace = %(namespace)s AND n.deleted_at IS NULL
   AND n.temperature = 'cold' AND n.expires_at IS NULL
   AND n.hits <= %(most_hits)s AND n.last_hit_at <= %(moment)s::timestamptz - %(idle)s::interval
+  AND (n.temperature_changed_at <= n.last_hit_at + %(idle)s::interval
+       OR n.temperature_changed_at <= %(moment)s::timestamptz - %(idle)s::interval)
+  AND NOT EXISTS (SELECT FROM feedback f
+                  WHERE f.tenant = n.tenant AND f.memory_id = n.id AND f.pinned_at IS NOT NULL)
   AND NOT EXISTS (SELECT FROM note_sources s JOIN notes m ON m.id = s.note_id
                   WHERE s.source_id = n.id AND (m.deleted_at IS NULL OR m.merged_into IS NOT NULL))
   AND NOT EXISTS (SELECT FROM note_sources s WHERE s.note_id = n.id)
@@ -74,7 +79,7 @@ CROSS JOIN LATERAL (
 ) m
 
 -- name: restore_notes
--- A note whose text the scope has again stays out.
+-- A note whose text the scope has again stays out. They are cold from now on, by which archival leaves them alone.
 INSERT INTO notes (
     id, tenant, workspace, namespace, user_id, agent_id, session_id, swarm_id, category, content, content_hash,
     importance, confidence, tags, metadata, source, version, hits, event_at, last_hit_at, created_at, updated_at,
@@ -82,12 +87,12 @@ INSERT INTO notes (
 )
 SELECT id, tenant, workspace, namespace, user_id, agent_id, session_id, swarm_id, category, content, content_hash,
        importance, confidence, tags, metadata, source, version, hits, event_at, last_hit_at, created_at, updated_at,
-       'cold', temperature_changed_at, weight
+       'cold', now(), weight
 FROM json_to_recordset(%(rows)s::json) AS r (
     id uuid, tenant text, workspace text, namespace text, user_id text, agent_id text, session_id text, swarm_id text,
     category text, content text, content_hash bytea, importance float8, confidence float8, tags text[], metadata json,
     source text, version integer, hits bigint, event_at timestamptz, last_hit_at timestamptz, created_at timestamptz,
-    updated_at timestamptz, temperature_changed_at timestamptz, weight float8
+    updated_at timestamptz, weight float8
 )
 ORDER BY content_hash
 ON CONFLICT DO NOTHING
