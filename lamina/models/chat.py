@@ -1,16 +1,14 @@
 """Ask an OpenAI-compatible chat endpoint within a budget of tokens: retried where a retry may help."""
 
 import asyncio
-import random
 from collections.abc import Mapping, Sequence
-from http import HTTPStatus
 from typing import Any
 
 from lamina.core.ports import Clock
 from lamina.core.quotas import Resource, spend
 from lamina.errors import Misconfigured, Unavailable
 from lamina.extras import needing
-from lamina.models.retrying import MAX_BACKOFF_S, asked_wait_s
+from lamina.models.backoff import asked_wait_s, backoff_s, may_pass
 from lamina.models.token_budget import TokenBudget
 from lamina.settings.models import LanguageModelSettings
 from lamina.text.words import estimated_tokens
@@ -18,7 +16,6 @@ from lamina.text.words import estimated_tokens
 PART = "language model"
 UNANSWERED = "ReadTimeout"
 _NO_COMPLETION = "its answer is no chat completion"
-_RETRIED = frozenset({HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.CONFLICT, HTTPStatus.TOO_MANY_REQUESTS})
 
 Messages = Sequence[Mapping[str, str]]
 
@@ -119,13 +116,13 @@ class ChatModel:
                 except openai.APIStatusError as error:
                     status, retry_after = error.status_code, error.response.headers.get("Retry-After", "")
                     failure = Unavailable(PART, f"it answers {status}")
-                    may_pass = status in _RETRIED or status >= HTTPStatus.INTERNAL_SERVER_ERROR
+                    is_passing = may_pass(status)
                 except openai.APIConnectionError as error:
                     # The cause tells whether the endpoint was reached.
-                    failure, may_pass, retry_after = Unavailable(PART, type(error.__cause__).__name__), True, ""
+                    failure, is_passing, retry_after = Unavailable(PART, type(error.__cause__).__name__), True, ""
                 except (openai.APIError, ValueError) as error:
                     raise Unavailable(PART, _NO_COMPLETION) from error
-                if not may_pass or attempt == self._settings.max_retries:
+                if not is_passing or attempt == self._settings.max_retries:
                     break
                 await asyncio.sleep(self._wait_s(retry_after, attempt))
         raise failure
@@ -152,8 +149,7 @@ class ChatModel:
         asked = asked_wait_s(retry_after)
         if asked is not None and asked > self._settings.deadline_s:
             raise Unavailable(PART, f"it asks to wait {asked:.0f} s", retry_after_s=int(asked))
-        backoff = min(MAX_BACKOFF_S, self._settings.backoff_s * 2**attempt)
-        return backoff * random.uniform(0.5, 1) if asked is None else asked  # noqa: S311 - jitter
+        return backoff_s(self._settings.backoff_s, attempt) if asked is None else asked
 
 
 def _read_completion(completion: Any) -> tuple[str, int | None]:

@@ -1,29 +1,25 @@
 """Calls of an HTTP endpoint that serves a model: repeated where a repetition may help, within one deadline."""
 
-import email.utils
 import json
 import logging
-import random
 import time
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from http import HTTPStatus
 from typing import Any
 
 import httpx
 
 from lamina.errors import Unavailable
+from lamina.models.backoff import asked_wait_s, backoff_s, may_pass
 from lamina.settings.models import EndpointCalls
 
 logger = logging.getLogger(__name__)
-MAX_BACKOFF_S = 30.0
 MOST_ANSWER_BYTES = 256 * 2**20
 """More than the longest vectors of a full call take as JSON."""
 UNANSWERED = "its endpoint did not answer in time"
 NO_JSON = "its endpoint answers something that is no JSON"
 MAY_BE_CHARGED = frozenset({UNANSWERED, NO_JSON})
 """Reasons of failures of which the endpoint may have worked all the same."""
-_RETRIED = frozenset({HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.CONFLICT, HTTPStatus.TOO_MANY_REQUESTS})
 
 
 class EndpointClient:
@@ -56,8 +52,7 @@ class EndpointClient:
             failure, asked_s = self._try(body, until)
             if isinstance(failure, _Answered):
                 return failure.value
-            most_s = min(MAX_BACKOFF_S, self._calls.backoff_s * 2**attempt)
-            wait_s = most_s * random.uniform(0.5, 1) if asked_s is None else asked_s  # noqa: S311 - jitter
+            wait_s = backoff_s(self._calls.backoff_s, attempt) if asked_s is None else asked_s
             if attempt == self._calls.max_retries or not failure.may_pass or time.monotonic() + wait_s > until:
                 raise Unavailable(self._part, failure.reason, retry_after_s=max(1, int(asked_s or 1)))
             time.sleep(wait_s)
@@ -86,8 +81,7 @@ class EndpointClient:
                 return _Failed(NO_JSON, may_pass=False), None
         status = answer.status_code
         logger.warning("%s: the endpoint %s answers %d", self._part, self._url, status)
-        may_pass = status in _RETRIED or status >= HTTPStatus.INTERNAL_SERVER_ERROR
-        failed = _Failed(f"its endpoint answers {status}{_hint(status)}", may_pass=may_pass)
+        failed = _Failed(f"its endpoint answers {status}{_hint(status)}", may_pass=may_pass(status))
         return failed, asked_wait_s(answer.headers.get("Retry-After", ""))
 
 
@@ -124,17 +118,3 @@ def _hint(status: int) -> str:
             return ", its limit is reached"
         case _:
             return ""
-
-
-def asked_wait_s(header: str) -> float | None:
-    """Return the seconds that a Retry-After header asks for, given as a number or as a date; ``None`` if it is none."""
-    try:
-        seconds = float(header)
-    except ValueError:
-        pass
-    else:
-        return seconds if 0 <= seconds < float("inf") else None
-    try:
-        return max(0.0, (email.utils.parsedate_to_datetime(header) - datetime.now(UTC)).total_seconds())
-    except (TypeError, ValueError):
-        return None
