@@ -284,17 +284,21 @@ class _Gateway:
         # A digest, since the question may have a million characters.
         key = asked.principal, tuple(sorted(asked.ids.items())), asked.session, read.history, digest(read.question)
         found = self._blocks.get(key) if read.is_continued else None
-        if found is None or (found[2] is None and asked.lookup.epoch is not None):
+        if found is None or asked.lookup.epoch not in {None, found[2]}:
             try:
-                found = *(await self._recalled(asked)), asked.lookup.epoch
+                fresh = *(await self._recalled(asked)), asked.lookup.epoch
             except (Unavailable, TimeoutError, InvalidInput) as error:
                 if isinstance(error, InvalidInput) and error.field != "query":
                     raise
-                _logger.warning("a request went on without memories: %s", error or "none were found in time")
-                return _Recall("unavailable", lookup=asked.lookup)
-            self._blocks[key] = found
+                if found is None:
+                    _logger.warning("a request went on without memories: %s", error or "none were found in time")
+                    return _Recall("unavailable", lookup=asked.lookup)
+                fresh = found
+            # The block of a question stays while tools are called: where the memory has another one by now, the answer
+            # from it is not kept.
+            if found is None or fresh[:2] == found[:2]:
+                found = self._blocks[key] = fresh
         block, memories, epoch = found
-        # The block of a question outlives a change of memory while tools are called; the answer from it is not kept.
         lookup = asked.lookup.made_from(epoch)
         if not block:
             return _Recall("empty", lookup=lookup)

@@ -49,7 +49,9 @@ class CacheLookup:
 
     def made_from(self, epoch: Any) -> "CacheLookup":
         """Return the same with a question under which an answer is kept if nothing changed since this epoch."""
-        return self if self.question is None else replace(self, question={**self.question, "epoch": epoch})
+        if self.question is None or epoch is None:
+            return replace(self, question=None)
+        return replace(self, question={**self.question, "epoch": epoch})
 
 
 NOT_ASKED = CacheLookup("off")
