@@ -33,7 +33,7 @@ from lamina.text.hygiene import clean, composed
 
 _QUOTED_SLASH = re.compile("%2f", re.IGNORECASE)
 _NUL = "%00"
-_WORKSPACE = re.compile("(.*?/v1/workspaces/)([^/]+)(/files.*)")
+_WORKSPACE = re.compile(r"\A(.*?/v1/workspaces/)([^/]+)(/files.*)")
 
 
 class _FileRoute(JsonRoute):

@@ -81,7 +81,7 @@ OTHER_VARIABLES = (
 # Kubernetes puts them into each container of a namespace, for the Services that are there when it starts: one that is
 # named lamina-serve-svc gives LAMINA_SERVE_SVC_SERVICE_HOST, and LAMINA_SERVE_SVC_PORT=tcp://10.0.0.7:8000.
 _SERVICE_LINK = re.compile(
-    r"(?!.*__)LAMINA_(\w+_)?(SERVICE_HOST=|SERVICE_PORT(_\w+)?=|PORT_\d+_(TCP|UDP|SCTP)(_\w+)?=|PORT=(tcp|udp|sctp)://)"
+    r"\A(?!.*__)LAMINA_(\w+_)?(SERVICE_HOST=|SERVICE_PORT(_\w+)?=|PORT_\d+_(TCP|UDP|SCTP)(_\w+)?=|PORT=(tcp|udp|sctp)://)"
 )
 
 # pydantic-settings has no way to hand a source to one construction.
