@@ -26,6 +26,7 @@ from deployments.bodies import body_of
 from deployments.gateway_cache import NOT_ASKED, CacheLookup, GatewayCache
 from deployments.gateway_chains import GatewayChains
 from deployments.inner_client import SCOPE_FIELDS, ids_of, inner_client
+from deployments.restarts import GATEWAY_HEADER
 from lamina.api.openai.answers import AnswerReader, ModelAnswer, reader_of
 from lamina.api.openai.cached_answers import KeptAnswer
 from lamina.api.openai.requests import ModelRequest, Said, Shape, ToolResult, read_request, storable, with_block
@@ -105,7 +106,7 @@ class _Recall:
 
     def headers(self) -> dict[str, str]:
         return {
-            "Lamina-Memory": self.state,
+            GATEWAY_HEADER: self.state,
             "Lamina-Memories": str(self.memories),
             "Lamina-Cache": self.lookup.state,
         }

@@ -1,7 +1,8 @@
 """Answer 503 with Retry-After where a part of Serve restarts, in place of Serve's own 404 and 500.
 
 Serve's proxy knows no routes right after it started and says 404; for a request whose replica died it sends no answer,
-which its server makes a 500. The application itself answers every route below `/`, and never in plain text.
+which its server makes a 500. The application itself answers every route below `/`, and never in plain text, but
+for what the gateway passes on from its endpoint.
 
 ``python -m deployments.restarts FOLDER`` writes the program that a cluster names in RAY_SERVE_HAPROXY_BINARY_PATH.
 """
@@ -25,6 +26,7 @@ from lamina.settings.serving import FrontDoorSettings
 
 logger = logging.getLogger(__name__)
 RETRY_AFTER_S = 1
+GATEWAY_HEADER = "Lamina-Memory"
 HA_PROXY = "RAY_SERVE_ENABLE_HA_PROXY"
 CALLBACK = "deployments.restarts.proxy_middlewares"
 _SERVES_OWN_PATHS = "/-/"
@@ -136,6 +138,8 @@ def write_haproxy(folder: Path, limits: FrontDoorSettings, host: str | None = No
 
 def _is_of_serve(start: Message) -> bool:
     headers: dict[bytes, Any] = {name.lower(): value for name, value in start.get("headers", ())}
+    if GATEWAY_HEADER.lower().encode() in headers:
+        return False  # What an endpoint behind the gateway says, which may be plain text, or nothing.
     return start["status"] in _REPLACED and headers.get(b"content-type", b"text/plain").startswith(b"text/plain")
 
 

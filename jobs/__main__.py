@@ -6,6 +6,7 @@ It runs on the cluster that RAY_ADDRESS names, or on this machine's processors.
 import asyncio
 import logging
 import os
+from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import datetime, timedelta
 from typing import Annotated, Any
@@ -69,13 +70,15 @@ def main(
     # The report names a failure in one line; its traceback is shown only with LAMINA_DEBUG.
     logging.getLogger(driver.__name__).disabled = not os.environ.get("LAMINA_DEBUG")
     name = job_named(job)
+    chosen = [option for option, value in (("undo", undo), ("show", show), ("runs", runs)) if value]
+    if chosen:
+        _refuse_beside(chosen, scope=scope, moment=moment, dry_run=dry_run, force=force)
     settings = settings_of(config, data_dir, postgres=server_of(config, data_dir))
     logs.install(settings.logs)
     if runs:
         print_runs([_row(run) for run in asyncio.run(_latest(settings, name))])
         return
     if undo is not None or show is not None:
-        _refuse_beside(scope=scope, moment=moment, dry_run=dry_run, force=force)
         run = asyncio.run(_run_of(settings, name, undo or show))
     if show is None:
         with on_cluster(settings):
@@ -86,10 +89,14 @@ def main(
     raise typer.Exit(exit_code(asdict(run)))
 
 
-def _refuse_beside(**others: object) -> None:
-    for name, value in others.items():
-        if value:
-            raise InvalidInput(name, "says nothing beside --undo or --show; leave it out")
+def _refuse_beside(chosen: Sequence[str], **others: object) -> None:
+    """Refuse what one option in place of a run would leave undone.
+
+    Raises:
+        InvalidInput: Naming it.
+    """
+    for name in (*chosen[1:], *(name for name, value in others.items() if value)):
+        raise InvalidInput(name, f"says nothing beside --{chosen[0]}; leave it out")
 
 
 def _moment(text: str | None, is_dry_run: bool) -> datetime:

@@ -17,14 +17,13 @@ import typer
 
 from lamina.cli.common import ConfigOption, DataDirOption, UrlOption, UserOption, settings_of, url_of_environment
 from lamina.cli.console import console
-from lamina.cli.hook import MOST_TEXT_CHARS
+from lamina.cli.hook import HOOK_TIMEOUT_S, MOST_TEXT_CHARS
 from lamina.core.scope import DEFAULT_WORKSPACE
 from lamina.errors import InvalidInput
 from lamina.private_files import private_opener
 from lamina.text import jsonc
 
 BACKUP = ".lamina-backup"
-HOOK_TIMEOUT_S = 10
 _BEGIN, _END = "# >>> lamina connect", "# <<< lamina connect"
 _HEADER = "[mcp_servers.lamina]"
 _OWN_HEADERS = re.compile(r"\[mcp_servers\.lamina[.\]]")

@@ -277,7 +277,7 @@ def _wait_s(call: Call[Any], response: httpx.Response, retry: int, route_retries
 
 def _options(url: str | None, key: str | None, timeout_s: float) -> dict[str, Any]:
     secret = key or variable_or_file("LAMINA_API_KEY")
-    if secret and not (secret.isascii() and secret.isprintable() and " " not in secret):
+    if secret and not (secret.isascii() and secret.isprintable()):
         raise Misconfigured(
             "the API key has a character that no key has, such as the end of a line", "correct LAMINA_API_KEY or `key`"
         )

@@ -337,7 +337,7 @@ def test_where_nobody_listens_the_last_refusal_is_told() -> None:
             (url, "k", "is no address of a service; write one as http://")
             for url in ("localhost:8000", "127.0.0.1:8000", "ftp://x", "http://", "http://[::1", "http://127.0.0.1:1\r")
         ),
-        *((None, key, "the API key has a character that no key has") for key in ("lamina_k\r", "lamina_ké", "a b")),
+        *((None, key, "the API key has a character that no key has") for key in ("k\r", "ké", "k\n")),
     ],
 )
 def test_an_address_or_a_key_that_cannot_be_one_is_named(

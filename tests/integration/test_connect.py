@@ -19,8 +19,8 @@ from typer.testing import CliRunner
 
 from lamina.cli import commands
 from lamina.cli import hook as hook_room
+from lamina.cli.hook import DEADLINES_S, HOOK_TIMEOUT_S, HookVerb, turn_of
 from lamina.cli.hook import app as hook_app
-from lamina.cli.hook import turn_of
 from lamina.errors import InvalidInput
 from lamina.text.jsonc import parsed
 from tests.support.application import Application
@@ -457,6 +457,26 @@ async def test_an_event_that_is_too_large_is_told(home: Path, monkeypatch: pytes
 
     assert (done.exit_code, done.stdout) == (0, "")
     assert "more than 20 bytes" in done.stderr
+
+
+async def test_of_a_turn_that_is_too_long_the_prompt_and_what_was_said_last_are_recorded(
+    home: Path, application: Application, service: str
+) -> None:
+    connect("opencode", "--url", service)
+    said = [{"role": "assistant", "content": f"Step {number}.", "id": f"a{number}"} for number in range(299)]
+    event = {"session_id": "long", "messages": [{"role": "user", "content": "Go on.", "id": "u"}, *said]}
+
+    await hook(f"lamina hook record --url {service} --form text", event, application.key)
+
+    listed = await application.client().get("/v1/sessions/long/messages", params={"limit": 500})
+    texts = [message["content"] for message in listed.json()["messages"]]
+    assert len(texts) == 256
+    assert (texts[0], texts[1], texts[-1]) == ("Go on.", "Step 44.", "Step 298.")
+
+
+def test_a_hook_that_records_is_given_the_time_that_the_agent_allows() -> None:
+    assert DEADLINES_S[HookVerb.RECALL] < DEADLINES_S[HookVerb.RECORD] < HOOK_TIMEOUT_S
+    assert HOOK_TIMEOUT_S - DEADLINES_S[HookVerb.RECORD] <= 1
 
 
 IN_A_PROCESS = """

@@ -12,10 +12,11 @@ from typing import Any, NamedTuple
 import httpx
 import pytest
 from openai import APIError, AsyncOpenAI, DefaultAsyncHttpxClient
-from starlette.responses import JSONResponse, Response
+from starlette.responses import JSONResponse, PlainTextResponse, Response
 
 from deployments import gateway_chains
 from deployments.gateway import MOST_HELD_BYTES
+from deployments.restarts import AnswerRestarts
 from lamina.api.openai.requests import HEADING
 from lamina.client.client import AsyncClient
 from lamina.core.principals import KeyRole
@@ -571,6 +572,24 @@ async def test_what_is_no_request_is_for_the_endpoint_to_refuse(gateway: Gateway
     assert gateway.upstream.asked[0][2] == body
     assert (other.status_code, other.json()["error"]["type"]) == (404, "lamina_error")
     assert len(gateway.upstream.asked) == 1
+
+
+@pytest.mark.parametrize(("status", "text"), [(404, "404 page not found"), (500, "Internal Server Error"), (502, "")])
+async def test_an_endpoints_error_in_plain_text_is_no_restart_of_a_part(
+    gateway: Gateway, status: int, text: str
+) -> None:
+    gateway.upstream.script += [lambda: PlainTextResponse(text, status)] * 2
+    transport = httpx.ASGITransport(AnswerRestarts(gateway.app.api))
+    headers = {"Authorization": f"Bearer {gateway.app.key}"}
+    asked = {"model": "small", "messages": [user("Anyone?")]}
+
+    async with httpx.AsyncClient(transport=transport, base_url="http://lamina", headers=headers) as client:
+        answers = [
+            await client.post("/openai/v1/chat/completions", json=asked, timeout=PATIENCE_S),
+            await client.get("/openai/v1/models", timeout=PATIENCE_S),
+        ]
+
+    assert [(answer.status_code, answer.text) for answer in answers] == [(status, text)] * 2
 
 
 async def test_nobody_comes_in_without_a_key_and_nobody_recalls_beyond_its_bounds(gateway: Gateway) -> None:

@@ -8,7 +8,7 @@ from ray.serve._private.haproxy_templates import HAPROXY_CONFIG_TEMPLATE
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.types import Receive, Scope, Send
 
-from deployments.restarts import AnswerRestarts, write_haproxy
+from deployments.restarts import GATEWAY_HEADER, AnswerRestarts, write_haproxy
 from lamina.settings.serving import FrontDoorSettings
 
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
@@ -51,7 +51,16 @@ async def test_a_failure_of_serve_is_answered_by_503_with_retry_after(app: App |
 
 
 @pytest.mark.parametrize(
-    "app", [PROBLEM, JSONResponse({"ready": False}, 503), PlainTextResponse("up 1"), Response(status_code=204)]
+    "app",
+    [
+        PROBLEM,
+        JSONResponse({"ready": False}, 503),
+        PlainTextResponse("up 1"),
+        Response(status_code=204),
+        # Of an endpoint behind the gateway.
+        PlainTextResponse("404 page not found", 404, headers={GATEWAY_HEADER: "added"}),
+        Response(status_code=502, headers={GATEWAY_HEADER: "off"}),
+    ],
 )
 async def test_an_answer_of_the_application_stays_as_it_is(app: Response) -> None:
     answer = await ask(app)
