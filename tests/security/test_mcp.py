@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from deployments.mcp import BODY_MIB, PATH
-from lamina.client.mcp.tools import TOOLS
+from lamina.client.mcp.tools import MAX_UPLOAD_CHARS, TOOLS
 from lamina.core.principals import KeyRole, Verb
 from tests.support.application import Application
 from tests.support.mcp import LEGACY, MODERN, URL, call, connected, headers_of, message, post
@@ -296,6 +296,12 @@ async def test_a_header_with_an_id_that_is_none_is_refused(application: Applicat
     )
 
     assert answer.json()["result"]["isError"], answer.text
+
+
+def test_the_largest_upload_fits_the_body_however_it_is_written() -> None:
+    upload = message("tools/call", {"name": "upload", "arguments": {"key": "k", "content": "字" * MAX_UPLOAD_CHARS}})
+
+    assert len(json.dumps(upload)) < BODY_MIB * MIB
 
 
 async def test_the_largest_bodies_do_not_hold_up_others(application: Application) -> None:

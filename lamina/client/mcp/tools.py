@@ -16,8 +16,8 @@ from lamina.errors import InvalidInput
 from lamina.text.hygiene import shorten
 
 Json = dict[str, Any]
-MAX_UPLOAD_CHARS = 400_000
-"""Of a document that a model writes itself; larger files go through the HTTP API."""
+MAX_UPLOAD_CHARS = 150_000
+"""Of a document that a model writes itself: each may be six bytes in JSON, and `/mcp` takes 1 MiB."""
 DEFAULT_HITS = 10
 MOST_ERRORS = 3
 # Fields of a result that a model does without.
@@ -283,7 +283,7 @@ class ReportProcedure(Tool):
 class UploadDocument(ScopedTool):
     """Store a longer text as a document, which is found by its passages.
 
-    The same key replaces the document before. At most 400 000 characters; larger files go through the HTTP API.
+    The same key replaces the document before. At most 150 000 characters; larger files go through the HTTP API.
     """
 
     name = "upload"
