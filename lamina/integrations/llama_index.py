@@ -13,20 +13,30 @@ from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
 from pydantic import Field
 
 from lamina.client import AsyncClient, Client
+from lamina.integrations._turns import HEADING, TurnMemory
 
 Json = dict[str, Any]
-MESSAGES_AT_ONCE = 100
 CHARS_PER_TOKEN = 4
-ROLES = {"user": "user", "assistant": "assistant", "system": "system", "developer": "system", "tool": "tool"}
+ROLES = {
+    "user": "user",
+    "assistant": "assistant",
+    "chatbot": "assistant",
+    "model": "assistant",
+    "system": "system",
+    "developer": "system",
+    "tool": "tool",
+    "function": "tool",
+}
 _NEXT_MEMORY = re.compile(r"\n+(?=\[)")
 
 
 class LaminaMemoryBlock(BaseMemoryBlock[str]):
-    """Recall what the last message needs, and record the messages that leave the short-term memory.
+    """Recall what the user's last message needs, and record the messages that leave the short-term memory.
 
     The session of what is recorded is that of the `Memory` which has the block. The address and the key are those of
     `lamina.client.Client`: ``LAMINA_URL`` and ``LAMINA_API_KEY`` where they are not given. Under pressure the memories
-    that matter least go first.
+    that matter least go first. Without an answer of Lamina in time the agent runs without memory; a warning of the
+    logger `lamina.integrations` tells why.
     """
 
     name: str = "lamina"
@@ -39,12 +49,10 @@ class LaminaMemoryBlock(BaseMemoryBlock[str]):
     key: str | None = Field(default=None, repr=False)
 
     async def _aget(self, messages: list[ChatMessage] | None = None, **block_kwargs: Any) -> str:
-        texts = ((message.content or "").strip() for message in reversed(messages or []))
-        question = next(filter(None, texts), None)
-        if question is None:
-            return ""
-        async with self._client() as client:
-            return str((await client.context(question, **self.context))["text"])
+        said = [(message.role.value, text) for message in messages or [] if (text := (message.content or "").strip())]
+        questions = [text for role, text in said if role == "user"] or [text for _, text in said]
+        block, _ = await self._memory().recall(questions[-1] if questions else "", **self.context)
+        return block
 
     async def _aput(self, messages: list[ChatMessage]) -> None:
         of_session: defaultdict[str, list[Json]] = defaultdict(list)
@@ -54,20 +62,18 @@ class LaminaMemoryBlock(BaseMemoryBlock[str]):
                 role = ROLES.get(message.role.value, "user")
                 # Without a ref, equal messages are one.
                 of_session[session].append({"role": role, "content": text, "ref": str(uuid4())})
-        async with self._client() as client:
-            for session, said in of_session.items():
-                for start in range(0, len(said), MESSAGES_AT_ONCE):
-                    await client.record(said[start : start + MESSAGES_AT_ONCE], session=session)
+        for session, said in of_session.items():
+            await self._memory().record(said, session=str(session))
 
     async def atruncate(self, content: str, tokens_to_truncate: int) -> str | None:
         """Leave out the last memories, which matter least; ``None`` if nothing would be left."""
         left = len(content) - tokens_to_truncate * CHARS_PER_TOKEN
-        ends = [match.start() for match in _NEXT_MEMORY.finditer(content) if match.start() <= left]
+        places = (match.start() for match in _NEXT_MEMORY.finditer(content))
+        ends = [place for place in places if len(HEADING) <= place <= left]
         return content[: ends[-1]] if ends else None
 
-    def _client(self) -> AsyncClient:
-        # LlamaIndex's synchronous methods run each call on an event loop of its own, to which connections belong.
-        return AsyncClient(self.url, self.key, scope=self.scope)
+    def _memory(self) -> TurnMemory:
+        return TurnMemory(self.scope, self.url, self.key)
 
 
 class LaminaRetriever(BaseRetriever):

@@ -7,6 +7,7 @@ from llama_index.core.memory import Memory
 
 from lamina.client import Client
 from lamina.client.calls import Call
+from lamina.integrations._turns import HEADING
 from lamina.integrations.llama_index import LaminaMemoryBlock, LaminaRetriever
 
 FACT = "The spare key hangs behind the barometer"
@@ -62,6 +63,38 @@ async def test_what_leaves_the_short_term_memory_is_recorded_in_its_session(
 async def test_a_block_without_a_question_is_empty(block: LaminaMemoryBlock) -> None:
     assert await block.aget() == ""
     assert await block.aget([ChatMessage("  ", role="user")]) == ""
+
+
+async def test_the_question_is_the_user_s_and_a_long_or_unstorable_output_of_a_tool_stops_nothing(
+    client: Client, block: LaminaMemoryBlock
+) -> None:
+    client.add(FACT)
+    asked = ChatMessage(QUESTION, role="user")
+
+    after_a_tool = await block.aget([asked, ChatMessage("x" * 150_000, role="tool")])
+    alone = [await block.aget([ChatMessage(text, role="tool")]) for text in ("\u200b", "a\0\ud83d", "x " * 75_000)]
+
+    assert after_a_tool == await block.aget([asked])
+    assert after_a_tool.startswith(HEADING)
+    assert FACT in after_a_tool
+    assert alone[0] == ""
+
+
+async def test_an_agent_runs_without_memory_where_lamina_is_away(caplog: pytest.LogCaptureFixture) -> None:
+    block = LaminaMemoryBlock(url="http://127.0.0.1:9", key="k")
+
+    assert await block.aget([ChatMessage(QUESTION, role="user")]) == ""
+    await block.aput([ChatMessage("Hello", role="user")], session_id="s1")
+
+    assert len(caplog.records) == 2
+
+
+async def test_what_the_model_and_functions_say_is_not_the_user_s(client: Client, block: LaminaMemoryBlock) -> None:
+    roles = ["model", "chatbot", "function"]
+
+    await block.aput([ChatMessage(f"I am a {role}", role=role) for role in roles], session_id="s1")
+
+    assert [role for role, _ in said(client, "s1")] == ["assistant", "assistant", "tool"]
 
 
 async def test_under_pressure_the_memories_that_matter_least_go(client: Client, block: LaminaMemoryBlock) -> None:
