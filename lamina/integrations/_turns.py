@@ -54,8 +54,11 @@ class TurnMemory:
 
     def client(self, ids: Mapping[str, str] | None = None) -> AsyncClient:
         """Return a client for the scope; further ids fill what it leaves open."""
-        scope = {**(ids or {}), **self._scope}
-        return AsyncClient(self._url, self._key, scope=scope, timeout_s=self._timeout_s, connect_retries=0)
+        return AsyncClient(self._url, self._key, scope=self.scope(ids), timeout_s=self._timeout_s, connect_retries=0)
+
+    def scope(self, ids: Mapping[str, str] | None = None) -> dict[str, str]:
+        """Return the ids of every call; further ones fill what they leave open."""
+        return {**(ids or {}), **self._scope}
 
     async def recall(
         self, question: str, *, session: str | None = None, ids: Mapping[str, str] | None = None, **fields: Any

@@ -11,11 +11,12 @@ from google.adk.memory.memory_entry import MemoryEntry
 from google.adk.sessions import Session
 from google.genai import types
 
+from lamina.errors import NotFound
 from lamina.integrations._turns import TurnMemory, storable
 
 _MOST_MESSAGES = 200
-_KINDS = {"sessions": "delete_message", "notes": "delete"}
-"""How a memory of a tier is deleted."""
+_KINDS = {"sessions": "message", "notes": "note"}
+"""What a memory of a tier is."""
 
 
 class LaminaMemoryService(BaseMemoryService):
@@ -85,17 +86,22 @@ class LaminaMemoryService(BaseMemoryService):
         return SearchMemoryResponse(memories=[_entry(result) for result in found["results"]])
 
     async def delete_memory(self, *, app_name: str, user_id: str, memory_id: str | None = None) -> None:
-        """Delete a note or a message that a search returned; one that is gone already is no error.
+        """Delete a note or a message of the user that a search returned, but none that all users share.
 
         Raises:
-            NotFound: If no such memory is there.
+            NotFound: If the user has no such memory in the application, or not any more.
             ValueError: If it names none.
         """
         tier, _, id_ = (memory_id or "").partition(":")
         if tier not in _KINDS:
             raise ValueError(f"memory_id: is {memory_id!r}; expected that of a note or a message from search_memory")
-        async with self._memory.client(_ids(app_name, user_id)) as client:
-            await getattr(client, _KINDS[tier])(id_)
+        scope = self._memory.scope(_ids(app_name, user_id))
+        async with self._memory.client(scope) as client:
+            memory = (await client.memory(id_)).get(_KINDS[tier]) or {}
+            # An id alone reaches what any user has.
+            if memory.get("user") != scope["user"] or memory.get("agent") not in (None, scope["agent"]):
+                raise NotFound(_KINDS[tier], id_)
+            await client.delete_memory(id_)
 
 
 def _ids(app_name: str, user_id: str) -> dict[str, str]:

@@ -92,12 +92,14 @@ class ConsolidationPlan:
     """The changes of one page.
 
     Args:
-        stale: Consolidated notes to dissolve, since a member has changed.
+        ended: Consolidated notes to dissolve, since a member ends.
+        stale: Those to dissolve unless they are pinned, since a member has changed.
         notes: Consolidated notes to write.
         edges: Edges to insert.
         unfounded: Inferred edges to delete, since the present links no longer imply them.
     """
 
+    ended: tuple[UUID, ...] = ()
     stale: tuple[UUID, ...] = ()
     notes: tuple[ConsolidatedNote, ...] = ()
     edges: tuple[InferredEdge, ...] = ()
@@ -110,8 +112,8 @@ class ConsolidationJob:
     A member whose every sentence stands in the consolidated note leaves the searches; the others stay, and belong to
     it. Clusters cross neither pages nor users. The first page dissolves consolidated notes of which a member has
     another text by now, or an expiry, or is past the retention of its workspace: their covered members return, and may
-    be consolidated again. A consolidated note that a caller rewrote or pinned stays as it is. Inferred edges that the
-    present links no longer imply are deleted.
+    be consolidated again. A consolidated note that a caller rewrote stays as it is, and one that is pinned while no
+    member ends. Inferred edges that the present links no longer imply are deleted.
 
     Args:
         pool: Connections to Postgres.
@@ -159,9 +161,11 @@ class ConsolidationJob:
 
     async def _decide_stale(self, area: Area, moment: datetime) -> Page[ConsolidationPlan]:
         rows = await read_consolidated(self._pool, area, SOURCE, moment)
-        stale = await asyncio.to_thread(lambda: tuple(row["id"] for row in rows if _is_stale(area, row)))
-        plan = ConsolidationPlan(stale=stale) if stale else None
-        return Page(plan, {"of": _NOTES, "id": None}, planned=len(stale))
+        ended = tuple(row["id"] for row in rows if row["ends"])
+        others = [row for row in rows if not (row["ends"] or row["is_pinned"])]
+        stale = await asyncio.to_thread(lambda: tuple(row["id"] for row in others if _is_stale(area, row)))
+        plan = ConsolidationPlan(ended=ended, stale=stale) if ended or stale else None
+        return Page(plan, {"of": _NOTES, "id": None}, planned=len(ended) + len(stale))
 
     async def _find_clusters(
         self, area: Area, after: str | None, moment: datetime
@@ -221,7 +225,7 @@ class ConsolidationJob:
 
     async def act(self, writer: RowWriter, area: Area, plan: ConsolidationPlan) -> RunCounts:
         """Dissolve stale notes, write notes whose members are unchanged and not pinned, and change the edges."""
-        counts = await _dissolve(writer, area, plan.stale) if plan.stale else RunCounts()
+        counts = await _dissolve(writer, area, plan) if plan.ended or plan.stale else RunCounts()
         for one in plan.notes:
             counts += await self._write(writer, area, one)
         if plan.unfounded:
@@ -271,12 +275,13 @@ def _is_stale(area: Area, row: DictRow) -> bool:
     """Report whether a consolidated note would have another id if it were made from its members today."""
     hashes = zip(row["members"], row["hashes"], strict=True)
     origins = [Origin(id_, bytes(content_hash)) for id_, content_hash in hashes]
-    return bool(row["ends"]) or cluster_key(area.scope(), row["user_id"], origins) != row["id"]
+    return cluster_key(area.scope(), row["user_id"], origins) != row["id"]
 
 
-async def _dissolve(writer: RowWriter, area: Area, ids: Sequence[UUID]) -> RunCounts:
-    kept = await pinned(writer.connection, area.tenant, ids)
-    gone = [RowChange(id_, {"deleted_at": writer.moment}, {"deleted_at": None}) for id_ in ids if id_ not in kept]
+async def _dissolve(writer: RowWriter, area: Area, plan: ConsolidationPlan) -> RunCounts:
+    kept = await pinned(writer.connection, area.tenant, plan.stale)
+    ids = [*plan.ended, *(id_ for id_ in plan.stale if id_ not in kept)]
+    gone = [RowChange(id_, {"deleted_at": writer.moment}, {"deleted_at": None}) for id_ in ids]
     dissolved = await writer.change_notes(gone, tenant=area.tenant)
     covered_notes = await find_covered(writer.connection, area.tenant, dissolved)
     shown = {"deleted_at": None, "merged_into": None}

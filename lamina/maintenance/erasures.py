@@ -114,7 +114,7 @@ class Erasures:
         deadline = time.monotonic() + self._wait_s
         held_up_by: tuple[str, ...] = ()
         while True:
-            await self._work_to_the_end()
+            await self._work_until(deadline)
             erasure = await self.table.get(tenant, erasure.id)
             is_held_up = bool(erasure.waits_for) and erasure.waits_for == held_up_by
             if erasure.is_complete or is_held_up or time.monotonic() > deadline:
@@ -148,12 +148,22 @@ class Erasures:
             if emptied := [found for found in await self.table.open() if found.state is ErasureState.REWRITING]:
                 await self._rewrite(emptied)
 
-    async def _work_to_the_end(self) -> None:
-        """Work on open erasures, also after the request that ordered one was given up."""
+    async def _work_until(self, deadline: float) -> None:
+        """Work on open erasures; after the deadline, or once the caller is gone, without anybody who waits.
+
+        A pass works on the erasures of all tenants, and writes whole stores anew.
+        """
         task = asyncio.create_task(self.work())
         self._passes.add(task)
-        task.add_done_callback(self._passes.discard)
-        await asyncio.shield(task)
+        task.add_done_callback(self._end_pass)
+        done, _ = await asyncio.wait({task}, timeout=max(0.0, deadline - time.monotonic()))
+        for ended in done:
+            ended.result()
+
+    def _end_pass(self, task: asyncio.Task[None]) -> None:
+        self._passes.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            logger.warning("erasures: retrying: %s", describe_error(error))
 
     async def _keep_working(self) -> None:
         while True:
@@ -214,24 +224,27 @@ class Erasures:
         return len(lost)
 
     async def _rewrite(self, erasures: Sequence[Erasure]) -> None:
-        """Write the files of all stores anew, and sign the receipts."""
-        tenants = sorted({erasure.tenant for erasure in erasures})
-        try:
-            for tenant in tenants:  # Once more: replicas write a moment after a question was asked.
+        """Write the files of all stores anew, and sign the receipts; what fails for a tenant holds up its own alone."""
+        compacted: list[tuple[Erasure, list[Remnant]]] = []
+        for tenant in sorted({erasure.tenant for erasure in erasures}):
+            own = [erasure for erasure in erasures if erasure.tenant == tenant]
+            try:
+                # Once more: replicas write a moment after a question was asked.
                 await self._places.forget(tenant)
-            remnants = [
-                remnant
-                for tenant in tenants
-                for compact in self._places.compactions.values()
-                for remnant in await compact(tenant)
-            ]
-            remnants += await self._places.rewrite()
-            remnants += await self._places.leftovers()
-            for erasure in erasures:
+                left = [remnant for compact in self._places.compactions.values() for remnant in await compact(tenant)]
+            except Exception as error:  # noqa: BLE001 - the others go on
+                await self._hold(own, error)
+            else:
+                compacted += [(erasure, left) for erasure in own]
+        if not compacted:
+            return
+        try:
+            shared = [*await self._places.rewrite(), *await self._places.leftovers()]
+            for erasure, left in compacted:
                 cached = replace(CACHED, until=self._clock() + self._places.cached_for)
-                await self._complete(erasure, [*dict.fromkeys(remnants), cached, *BY_NATURE])
+                await self._complete(erasure, [*dict.fromkeys([*left, *shared]), cached, *BY_NATURE])
         except Exception as error:  # noqa: BLE001 - it is tried again
-            await self._hold(erasures, error)
+            await self._hold([erasure for erasure, _ in compacted], error)
 
     async def _hold(self, erasures: Sequence[Erasure], error: Exception) -> None:
         if not isinstance(error, LaminaError):

@@ -306,8 +306,13 @@ async def test_a_consolidated_note_is_made_anew_when_a_member_says_something_els
     assert back["id"] == old
 
 
-async def test_what_a_consolidated_note_covers_is_there_again_when_a_member_is_to_end(semantic: Application) -> None:
-    ids, _ = await consolidated(semantic)
+@pytest.mark.parametrize("is_pinned", [False, True])
+async def test_what_a_consolidated_note_covers_is_there_again_when_a_member_is_to_end(
+    semantic: Application, is_pinned: bool
+) -> None:
+    ids, one = await consolidated(semantic)
+    if is_pinned:
+        assert (await semantic.client().put(f"/v1/memories/{one}/pin")).is_success
     await patch(semantic, ids[0], ttl_s=3600)
 
     await run_job(semantic, "consolidation", is_forced=True)

@@ -12,6 +12,7 @@ from fnmatch import fnmatch
 from itertools import count
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import httpx
 import psycopg
@@ -19,8 +20,10 @@ import pytest
 from typer.testing import CliRunner
 
 from lamina.cli.commands import app as command_line
+from lamina.core.erasures import Remnant
 from lamina.core.seals import faults_of, load_private_key, load_public_keys, new_private_key, public_pem, seal
 from lamina.embedded import EmbeddedFalkorDB
+from lamina.errors import Unavailable
 from lamina.models.hashing import HashingModel
 from lamina.settings.stores import EmbeddedFalkorDBSettings, EmbeddedPostgresSettings, FalkorDBServerSettings
 from lamina.stores.postgres.keys import KeyRole
@@ -241,7 +244,7 @@ async def nothing_left() -> list[Any]:
 
 
 async def test_an_erasure_waits_for_a_store_that_is_away_and_another_replica_ends_it(home: Path) -> None:
-    async with installed(home, erasure={"wait_s": 0}) as (app, graph):
+    async with installed(home) as (app, graph):
         client, admin = app.client(), admin_of(app)
         edges = [{"subject": f"{MARK} Pier", "type": "belongs_to", "object": f"{MARK} Harbour"}]
         await sent(client, "POST", "/v1/graph/edges", {"user": ANN, "edges": edges})
@@ -267,6 +270,48 @@ async def test_an_erasure_waits_for_a_store_that_is_away_and_another_replica_end
         assert (ended["user"], ended["erased"]["statements"], ended["waits_for"]) == (None, 1, [])
         listed = (await admin.get("/v1/erasures")).json()["erasures"]
         assert [erasure["id"] for erasure in listed] == [ended["id"]]
+
+
+async def test_a_store_of_one_tenant_that_is_damaged_holds_up_no_erasure_of_another(home: Path) -> None:
+    async with installed(home) as (app, _):
+        places, other = app.services.erasures._places, uuid4().hex
+
+        async def compact(tenant: str) -> list[Remnant]:
+            if tenant == app.tenant:
+                raise Unavailable("cold", f"the collection of {tenant} is damaged")
+            return [Remnant(f"cold of {tenant}", "vectors", "soon")]
+
+        app.services.erasures._places = replace(places, compactions={"cold": compact})
+        held = await admin_of(app).delete("/v1/users", params={"user": ANN})
+        fine = await app.client(app.new_key(other, KeyRole.ADMIN)).delete("/v1/users", params={"user": ANN})
+        app.services.erasures._places = places
+        ended = await erase(app, ANN)
+
+        assert (held.status_code, fine.status_code) == (202, 200), fine.text
+        assert [f"the collection of {app.tenant}" in reason for reason in held.json()["waits_for"]] == [True]
+        assert f"cold of {other}" in {remnant["where"] for remnant in fine.json()["receipt"]["remains"]}
+        assert app.tenant not in fine.text
+        assert ended["complete"]
+
+
+async def test_an_order_is_answered_in_time_though_a_store_is_being_written_anew(home: Path) -> None:
+    async with installed(home, erasure={"wait_s": 1}) as (app, _):
+        places, goes_on = app.services.erasures._places, asyncio.Event()
+
+        async def compact(_tenant: str) -> list[Remnant]:
+            await goes_on.wait()
+            return []
+
+        app.services.erasures._places = replace(places, compactions={"cold": compact})
+        async with asyncio.timeout(60):
+            answer = await admin_of(app).delete("/v1/users", params={"user": ANN})
+        goes_on.set()
+        async with asyncio.timeout(120):
+            while not (await admin_of(app).get(answer.headers["Location"])).json()["complete"]:
+                await app.services.erasures.work()
+                await asyncio.sleep(0.05)
+
+        assert (answer.status_code, answer.json()["complete"]) == (202, False)
 
 
 async def test_an_erasure_that_is_asked_for_many_times_at_once_erases_once_and_ends_for_all(home: Path) -> None:

@@ -65,6 +65,8 @@ export class LaminaError extends Error {
   }
 }
 
+/** The pause before a path is asked for again that a proxy has no route for yet. */
+const ROUTE_PAUSE_MS = 500;
 /** Parts of the refusal of a call that had not begun. */
 const NOT_BEGUN: readonly unknown[] = ["turn", "search"];
 const environment: Record<string, string | undefined> = globalThis.process?.env ?? {};
@@ -173,7 +175,8 @@ async function sendPatiently(
     const sent = await attemptOnce(request.clone(), fetch, timeoutMs);
     if (sent instanceof Response) {
       // Its first time did it.
-      if (mayHaveBegun && request.method === "DELETE" && sent.status === 404) return new Response(null, { status: 204 });
+      const isGone = sent.status === 404 && !isUnrouted(sent);
+      if (mayHaveBegun && request.method === "DELETE" && isGone) return new Response(null, { status: 204 });
       mayHaveBegun ||= sent.status === 503;
     }
     const pauseMs = attempt < retries ? await pauseOf(request, sent, attempt) : undefined;
@@ -202,12 +205,18 @@ async function attemptOnce(
   }
 }
 
+/** Report whether a proxy has no route for the path yet: then no replica has seen the request. */
+function isUnrouted(sent: Response): boolean {
+  return sent.status === 404 && !(sent.headers.get("Content-Type") ?? "").includes("json");
+}
+
 /** Return the milliseconds after which to repeat a call; `undefined` if its answer stands. */
 async function pauseOf(request: globalThis.Request, sent: Response | Error, attempt: number): Promise<number | undefined> {
   if (!(sent instanceof Response)) {
     const { code } = (sent.cause ?? {}) as { code?: string };
     return code === "ECONNREFUSED" ? 250 * 2 ** attempt : undefined; // Nothing was sent.
   }
+  if (isUnrouted(sent)) return ROUTE_PAUSE_MS;
   const after = sent.headers.get("Retry-After");
   if (sent.status === 429) return after === null ? undefined : 1000 * secondsOf(after);
   if (sent.status !== 503 || after === null) return undefined;

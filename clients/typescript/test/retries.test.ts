@@ -50,6 +50,7 @@ const change = (lamina: Lamina, version?: string) =>
   });
 const remove = (lamina: Lamina) => lamina.delete("/v1/notes/{id}", { params: { path: { id: "1" } } });
 const forget = (lamina: Lamina) => lamina.delete("/v1/memories/{id}", { params: { path: { id: "1" } } });
+const UNROUTED: Told = { status: 404, headers: { "Content-Type": "text/plain" } };
 const MISSING: Told = { status: 404, body: { detail: "note 1 does not exist" } };
 
 for (const [name, refusal, call] of [
@@ -91,6 +92,17 @@ test("a deletion that was done the first time is no error", () =>
   answered([busy("0"), MISSING], async (lamina, asked) => {
     assert.equal(await remove(lamina), undefined);
     assert.equal(asked(), 2);
+  }));
+
+test("a deletion that a proxy has no route for yet is asked again", () =>
+  answered([busy("0"), UNROUTED, UNROUTED, { status: 200 }], async (lamina, asked) => {
+    await remove(lamina);
+    assert.equal(asked(), 4);
+  }));
+
+test("a deletion that a proxy has no route for is never done", () =>
+  answered([busy("0"), UNROUTED], async (lamina) => {
+    await assert.rejects(remove(lamina), { status: 404 });
   }));
 
 test("a deletion of what was never there is an error", () =>

@@ -53,20 +53,20 @@ WHERE n.tenant = %(tenant)s AND n.workspace = %(workspace)s AND n.namespace = %(
   AND n.source = %(source)s AND EXISTS (SELECT FROM note_sources s WHERE s.note_id = n.id)
 
 -- name: read_consolidated
--- The consolidated notes of a scope that nobody rewrote or pinned, with the sources of each, and whether one of these ends: by
--- itself, or by the retention of their workspace.
+-- The consolidated notes of a scope that nobody rewrote, with the sources of each, whether one of these ends: by itself,
+-- or by the retention of their workspace; and whether somebody pinned it.
 SELECT m.id, m.user_id, array_agg(s.id ORDER BY s.id) AS members,
        array_agg(s.content_hash ORDER BY s.id) AS hashes,
        bool_or(s.expires_at IS NOT NULL OR s.event_at <= %(moment)s::timestamptz - (
            SELECT make_interval(secs => 86400 * (settings ->> 'retention_days')::float8) FROM workspace_settings
-           WHERE tenant = %(tenant)s AND workspace = %(workspace)s)) AS ends
+           WHERE tenant = %(tenant)s AND workspace = %(workspace)s)) AS ends,
+       EXISTS (SELECT FROM feedback f
+               WHERE f.tenant = %(tenant)s AND f.memory_id = m.id AND f.pinned_at IS NOT NULL) AS is_pinned
 FROM notes m
 JOIN note_sources o ON o.note_id = m.id
 JOIN notes s ON s.id = o.source_id
 WHERE m.tenant = %(tenant)s AND m.workspace = %(workspace)s AND m.namespace = %(namespace)s AND m.deleted_at IS NULL
   AND m.source = %(source)s AND m.version = 1
-  AND NOT EXISTS (SELECT FROM feedback f
-                  WHERE f.tenant = %(tenant)s AND f.memory_id = m.id AND f.pinned_at IS NOT NULL)
 GROUP BY m.id
 ORDER BY m.id
 

@@ -8,6 +8,7 @@ from google.adk.sessions import Session
 from google.genai import types
 
 from lamina.client import AsyncClient
+from lamina.errors import NotFound
 from lamina.integrations import google_adk
 from lamina.integrations.google_adk import LaminaMemoryService
 
@@ -101,6 +102,19 @@ async def test_memories_are_stored_found_and_deleted_by_their_ids(memory: Lamina
     assert (await memory.search_memory(**ANNS, query="berth of the Marlin")).memories == []
     with pytest.raises(ValueError, match="memory_id"):
         await memory.delete_memory(**ANNS)
+
+
+@pytest.mark.parametrize("other", [{"user_id": "bob"}, {"app_name": "another"}])
+async def test_a_memory_is_deleted_for_its_user_in_its_application_alone(
+    memory: LaminaMemoryService, other: dict[str, str]
+) -> None:
+    await memory.add_memory(**ANNS, memories=[MemoryEntry(content=content(BERTH))])
+    [entry] = (await memory.search_memory(**ANNS, query="berth of the Marlin")).memories
+
+    with pytest.raises(NotFound):
+        await memory.delete_memory(**{**ANNS, **other}, memory_id=entry.id)
+
+    assert (await memory.search_memory(**ANNS, query="berth of the Marlin")).memories == [entry]
 
 
 def test_the_example_prints_what_the_document_says(printed: Callable[[str], str]) -> None:
