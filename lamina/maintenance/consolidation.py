@@ -8,6 +8,7 @@ from datetime import datetime
 from uuid import UUID
 
 import numpy as np
+from cachetools import LRUCache
 from psycopg.rows import DictRow
 
 from lamina.core.areas import Area
@@ -52,6 +53,8 @@ SOURCE = "job:consolidation"
 EDGE_TYPE = "related_to"
 EDGE_CONFIDENCE = 0.5
 PAGE_NOTES = 4_000
+MOST_MADE = 1_000
+"""Consolidated notes that are kept until their page is decided again, some ten kilobytes each."""
 UNDO_PAGE = 2_000
 _STALE, _NOTES, _EDGES = "stale", "notes", "edges"
 
@@ -137,6 +140,8 @@ class ConsolidationJob:
         self._deriver = deriver
         self._policy = policy
         self._page_notes = page_notes
+        # A page is decided again where its removals were counted before: a model is asked for its texts once.
+        self._made: LRUCache[UUID, ConsolidatedNote] = LRUCache(MOST_MADE)
 
     async def decide(self, area: Area, after: PageCursor, moment: datetime) -> Page[ConsolidationPlan]:
         """Read one page, and write the texts of its consolidated notes."""
@@ -208,11 +213,15 @@ class ConsolidationJob:
         key = cluster_key(area.scope(), user, origins)
         if len(rows) < self._policy.least_members or await find_derived(self._pool, [key]):
             return None
+        if (made := self._made.get(key)) is not None:
+            return made
         texts = [SourceText(row["content"], row["event_at"], row["importance"]) for row in rows]
         text = await self._summarizer.summarize(texts, most_tokens=self._policy.tokens)
         prepared = await self._deriver.prepare(DerivedNote(key, user, _note(text, rows)))
         gone = tuple(row["id"] for row in rows if covered(row["content"], text, moment=row["event_at"]))
-        return ConsolidatedNote(prepared, {origin.id: origin.content_hash for origin in origins}, gone)
+        made = ConsolidatedNote(prepared, {origin.id: origin.content_hash for origin in origins}, gone)
+        self._made[key] = made
+        return made
 
     async def _decide_edges(self, area: Area) -> Page[ConsolidationPlan]:
         async with connect(self._pool) as connection:

@@ -1,15 +1,19 @@
 """What jobs make of what users wrote: it misleads no job, outlives nothing it rests on, and is no new evidence."""
 
 import asyncio
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
+import numpy as np
 import pytest
 from psycopg.types.json import Jsonb
 
+from benchmarks.generated_sentences import Wording
 from lamina.core.areas import Area
 from lamina.core.runs import Order, RunState
+from lamina.extraction.extractive_summaries import SourceText
 from tests.support.application import Application
 from tests.support.jobs import Watched, WatchedRemoval, driver_of, in_days, job_of, run_job, undo_run
 
@@ -321,6 +325,26 @@ async def test_what_a_consolidated_note_covers_is_there_again_when_a_member_is_t
 
     assert (listed.keys(), merged) == (set(ids), [])
     assert [listed[id_] for id_ in ids[1:]] == [None, None]
+
+
+async def test_a_model_is_asked_once_for_a_note_whose_removals_are_counted_first(semantic: Application) -> None:
+    for number, text in enumerate(BACKUPS):
+        await add(semantic, f"Note {number}: {text}", number)
+    for number in range(20):
+        await add(semantic, f"{number}: {Wording(np.random.default_rng(number)).statement()}", number)
+    job: Any = job_of(semantic, "consolidation")
+    asked, summarizer = list[str](), job._summarizer
+
+    class Counted:
+        async def summarize(self, sources: Sequence[SourceText], *, most_tokens: int) -> str:
+            asked.append(sources[0].text)
+            return await summarizer.summarize(sources, most_tokens=most_tokens)  # type: ignore[no-any-return]
+
+    job._summarizer = Counted()
+    order = Order("consolidation", Area(semantic.tenant), datetime.now(UTC))
+    await driver_of(semantic, "consolidation", job).start(order)
+
+    assert len(await tagged(semantic, "consolidated")) == len(set(asked)) == len(asked)
 
 
 async def test_nothing_is_consolidated_of_which_a_member_is_to_end_meanwhile(semantic: Application) -> None:
