@@ -206,8 +206,9 @@ class ModelLanes:
                 calls[0].fail(error)
                 return
             for call in calls:
-                own = [item for item in batch.items if item[0] is call]
-                await self._embed(_Pass(own, batch.is_question))
+                if not call.is_given_up:  # Its caller may go while another is embedded.
+                    own = [item for item in batch.items if item[0] is call]
+                    await self._embed(_Pass(own, batch.is_question))
         else:
             self._follow_speed(sum(tokens), self._clock() - began)
             for (call, place), vector in zip(batch.items, vectors, strict=True):

@@ -633,3 +633,31 @@ async def test_what_is_written_does_not_take_the_place_of_questions_that_wait_fo
     await asyncio.gather(submit("who?", is_question=True), submit("a note", is_question=False))
 
     assert passes == [("who?",), ("a note",)]
+
+
+async def test_a_call_that_was_given_up_is_not_embedded_alone_where_its_pass_failed() -> None:
+    seen, has_begun, goes_on = list[list[str]](), asyncio.Event(), asyncio.Event()
+
+    async def encode(pieces: Sequence[str], tokens: Sequence[int]) -> list[bytes]:
+        seen.append(list(pieces))
+        if pieces == ["busy"]:
+            has_begun.set()
+            await goes_on.wait()
+        if len(pieces) > 1:
+            raise Unavailable("embedder", "it is away")
+        if pieces == ["a"]:
+            lost.cancel()
+            await asyncio.gather(lost, return_exceptions=True)
+        return [b"" for _ in pieces]
+
+    lanes = ModelLanes(encode, most_texts=64, most_tokens=256)
+    busy = asyncio.create_task(lanes.submit(["busy"], [1], tenant="t", is_question=False))
+    await has_begun.wait()
+    first, lost, last = (
+        asyncio.create_task(lanes.submit([text], [1], tenant="t", is_question=False)) for text in ("a", "b", "c")
+    )
+    await asyncio.sleep(0)
+    goes_on.set()
+    await asyncio.gather(busy, first, last)
+
+    assert seen == [["busy"], ["a", "b", "c"], ["a"], ["c"]]
