@@ -265,7 +265,8 @@ class Search:
         try:
             async with time_limit(self._deadlines.tier_s):
                 with timed_part(ROWS):
-                    rows = self._competing_rows if is_of_now else self._late_rows
+                    # Of what happened several times, the one at the time that is named is meant.
+                    rows = self._competing_rows if is_of_now and query.time is None else self._late_rows
                     hits = await rows.hits(ranked, query, foreign, limit=limit)
                     if is_of_now:
                         hits = await self._late_rows.with_replacing(hits, query, request.tiers, within=request.limit)

@@ -130,34 +130,6 @@ def test_documents_keep_their_places_and_hits_behind_the_window_too() -> None:
     assert ordered[WINDOW:] == many[WINDOW:]
 
 
-@pytest.mark.parametrize(
-    ("before", "later", "is_replaced"),
-    [
-        ("The build of main fails.", "The build of main passes.", True),
-        ("I eat meat at lunch", "I do not eat meat at lunch", True),
-        ("The pager is with Ann Lee this week", "The pager is with Bob this week", True),
-        ("I like tea", "I like coffee", False),
-        ("The build of main fails.", "Does the build of main pass?", False),
-        ("We meet on Monday in Graz at nine", "We meet on Friday in Linz at nine", False),
-        ("tea", "tea", False),
-    ],
-)
-def test_what_its_speaker_says_again_with_another_value_stands_behind_that(
-    before: str, later: str, *, is_replaced: bool
-) -> None:
-    hits = (hit(before, 1), hit(later, 30))
-
-    ordered = order_for_present(hits, "How are things now?", as_of=False, weights={"late": -1.0})
-
-    assert days_of(ordered) == ([30, 1] if is_replaced else [1, 30])
-
-
-def test_what_another_says_in_the_same_words_replaces_nothing() -> None:
-    hits = (hit("I live in Paris now", 1, name="Ann"), hit("I live in Berlin now", 30, name="Bob"))
-
-    assert days_of(order_for_present(hits, "Who lives where?", as_of=False, weights={"late": -1.0})) == [1, 30]
-
-
 def test_two_hits_at_most_come_in_from_beyond_the_limit_and_the_last_give_way() -> None:
     many = tuple(hit("talk", day) for day in range(1, 9))
 

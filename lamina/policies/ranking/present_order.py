@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from functools import cache, cached_property, lru_cache
+from functools import cache, lru_cache
 from importlib.resources import files
 from uuid import UUID
 
@@ -47,7 +47,7 @@ from lamina.text.standing import (
     share_of,
     tense,
 )
-from lamina.text.words import name_words, words
+from lamina.text.words import name_words
 
 WINDOW = 18
 """So many of the first hits are ordered, and read where fewer are asked for: of 158 questions about a fact that
@@ -65,8 +65,6 @@ FARTHEST = -8.0
 WEIGHTS_FILE = "present_weights.json"
 COMPETING = 0.2
 """Statements that share so much of their words, rare ones above all, tell of the same."""
-LEAST_SAME, MOST_APART = 3, 4
-"""Words that two statements share, and that differ in one place of them, where the later replaces the earlier."""
 LONG_BEFORE = timedelta(days=10)
 """A message that names a date so long before its own tells of the past."""
 _OF_NOW = (
@@ -137,9 +135,7 @@ def order_for_present(
         scores = weigh(statements.all(), packaged_weights() if weights is None else weights)
         best = _kept(sorted(range(len(places)), key=lambda number: -scores[number]), within)
         decided = statements.misleading_last(statements.corrections_first(best))
-    settled = _replaced_last(
-        statements.empty_last(decided), statements.replacing([hits[place].memory for place in places])
-    )
+    settled = _replaced_last(statements.empty_last(decided), [hits[place].memory for place in places])
     ordered = list(hits[:limit])
     for place, number in zip(places, settled, strict=False):
         ordered[place] = replace(hits[places[number]], score=hits[place].score)
@@ -163,12 +159,13 @@ def asks_for_state(question: str, *, as_of: bool) -> bool:
     return asks(text) and asks_about_present(phrases_of(text), as_of=as_of)
 
 
-def _replaced_last(best: Sequence[int], replacing: Sequence[frozenset[int]]) -> list[int]:
-    """Return the numbers in their order, each right behind those that replaced it."""
+def _replaced_last(best: Sequence[int], memories: Sequence[Memory]) -> list[int]:
+    """Return the numbers in their order, each memory right behind those that are known to have replaced it."""
     ordered: list[int] = []
     waiting = list(best)
     while waiting:
-        free = (number for number in waiting if replacing[number].isdisjoint(waiting))
+        left = {memories[number].id for number in waiting}
+        free = (number for number in waiting if left.isdisjoint(memories[number].replaced_by))
         chosen = next(free, waiting[0])
         ordered.append(chosen)
         waiting.remove(chosen)
@@ -323,12 +320,16 @@ class _Signals:
     def misleading_last(self, best: Sequence[int]) -> list[int]:
         """Return the order with each statement that misleads behind the first earlier one that it competes with."""
         ordered = list(best)
-        for number in filter(self.misleading.__getitem__, best):
+        misleading = [
+            misleads(text, phrases, item.said_at.year, self.asked)
+            for text, phrases, item in zip(self.texts, self.phrases, self.statements, strict=True)
+        ]
+        for number in filter(misleading.__getitem__, best):
             competing = (
                 other
                 for other in ordered
                 if self.is_later[other, number]
-                and not self.misleading[other]
+                and not misleading[other]
                 and not asks(self.texts[other])
                 and self._compete(other, number)
             )
@@ -337,39 +338,6 @@ class _Signals:
                 ordered.remove(number)
                 ordered.insert(place, number)
         return ordered
-
-    @cached_property
-    def misleading(self) -> list[bool]:
-        """Whether each misleads: it tells of the past, of a dream, or supposes."""
-        return [
-            misleads(text, phrases, item.said_at.year, self.asked)
-            for text, phrases, item in zip(self.texts, self.phrases, self.statements, strict=True)
-        ]
-
-    def replacing(self, memories: Sequence[Memory]) -> list[frozenset[int]]:
-        """Return for each of the memories which of them replaced it.
-
-        That is known by their facts, or their speaker says the same later, with another value in one place: "the build
-        of main fails" and "the build of main passes".
-        """
-        numbers = {memory.id: number for number, memory in enumerate(memories)}
-        said = [words(text) for text in self.texts]
-        states = [
-            not is_misleading and not asks(text)
-            for is_misleading, text in zip(self.misleading, self.texts, strict=True)
-        ]
-        return [
-            frozenset(numbers[id_] for id_ in memory.replaced_by if id_ in numbers)
-            | frozenset(
-                later
-                for later in np.flatnonzero(self.is_later[number]).tolist()
-                if states[number]
-                and states[later]
-                and _differ_in_one_place(said[number], said[later])
-                and not _is_of_another(memory, memories[later])
-            )
-            for number, memory in enumerate(memories)
-        ]
 
     def _compete(self, one: int, other: int) -> bool:
         """Report whether a statement tells of the same as another, or answers the question at least as well."""
@@ -511,16 +479,6 @@ class _Rarity:
     def __call__(self, stem: str) -> float:
         found = self.found_in.get(stem, 0)
         return math.log(1 + (self.count - found + 0.5) / (found + 0.5))
-
-
-def _differ_in_one_place(one: Sequence[str], other: Sequence[str]) -> bool:
-    """Report whether two texts are the same but for a few words in one place."""
-    fewer = min(len(one), len(other))
-    ahead = next((at for at in range(fewer) if one[at] != other[at]), fewer)
-    behind = next((at for at in range(fewer - ahead) if one[-1 - at] != other[-1 - at]), fewer - ahead)
-    same = ahead + behind
-    apart = max(len(one), len(other)) - same
-    return 0 < apart <= MOST_APART and same >= max(LEAST_SAME, 2 * apart)
 
 
 def _values(text: str, known: Container[str]) -> float:
