@@ -43,8 +43,6 @@ from lamina.stores.postgres.vectors import (
 # Most rows of a page: they stay locked while their vectors are written, about a second.
 MAX_PAGE_TEXTS = 256
 TEXTS_PER_CALL = 32
-PROBE = "probe"
-"""Tells a model that refuses a text from one that is away."""
 OUTDATED = "outdated"
 STEPS = (*EMBEDDED, OUTDATED)
 
@@ -124,16 +122,8 @@ class ReembedJob:
         step, rows = await self._next_rows(area, after, target)
         if not rows:  # The first run makes the generation even in an empty namespace, so that the switch finds it.
             return Page(VectorPage(STEPS[0]) if after is None and not target.is_begun else None)
-        after = self._cursor_after(step, rows)
-        if step == OUTDATED:
-            outdated = OutdatedVectors(tuple(row["id"] for row in rows), target.outdated)
-            return Page(outdated, after, seen=len(rows), planned=len(rows))
-        plan, refused = await self._plan(step, rows, target)
-        problems = tuple(
-            f"{step} {id_}: the model refuses its text; no search finds it by meaning until you change or delete it"
-            for id_ in refused
-        )
-        return Page(plan, after, seen=len(rows), planned=len(plan.rows), problems=problems)
+        plan = await self._plan(step, rows, target)
+        return Page(plan, self._cursor_after(step, rows), seen=len(rows), planned=len(rows))
 
     async def preview(self, area: Area, after: PageCursor, moment: datetime) -> Page[None]:
         """Count one page of memories that lack vectors, or of those with vectors to delete."""
@@ -167,43 +157,21 @@ class ReembedJob:
         following = STEPS[STEPS.index(step) + 1 :]
         return {"step": following[0], "id": None} if following else None
 
-    async def _plan(
-        self, step: str, rows: Sequence[DictRow], target: GenerationTarget
-    ) -> tuple[VectorPage, list[UUID]]:
-        """Embed rows; return the vectors, and the ids of rows whose texts the model refuses."""
+    async def _plan(self, step: str, rows: Sequence[DictRow], target: GenerationTarget) -> VectorPage | OutdatedVectors:
+        if step == OUTDATED:
+            return OutdatedVectors(tuple(row["id"] for row in rows), target.outdated)
         texts = [EMBEDDED[step].text(row) for row in rows]
-        found: list[tuple[Chunk, ...] | None] = []
+        chunks = await self._embed(texts)
+        embedded = await asyncio.to_thread(embedded_rows, EMBEDDED[step], rows, texts, chunks)
+        return VectorPage(step, embedded, target.number if target.is_begun else None)
+
+    async def _embed(self, texts: Sequence[str]) -> list[tuple[Chunk, ...]]:
+        found: list[tuple[Chunk, ...]] = []
         for start in range(0, len(texts), TEXTS_PER_CALL):
-            found += await self._embed(texts[start : start + TEXTS_PER_CALL])
-        taken = [
-            (row, text, chunks) for row, text, chunks in zip(rows, texts, found, strict=True) if chunks is not None
-        ]
-        embedded = await asyncio.to_thread(
-            embedded_rows,
-            EMBEDDED[step],
-            [row for row, _, _ in taken],
-            [text for _, text, _ in taken],
-            [chunks for _, _, chunks in taken],
-        )
-        refused = [row["id"] for row, chunks in zip(rows, found, strict=True) if chunks is None]
-        return VectorPage(step, embedded, target.number if target.is_begun else None), refused
-
-    async def _embed(self, texts: Sequence[str]) -> list[tuple[Chunk, ...] | None]:
-        """Embed texts, one by one where the model refuses them together; ``None`` for one that it refuses alone.
-
-        Raises:
-            Unavailable: If the model answers nothing else, either.
-        """
-        try:
-            found = await self._embedder.embed_chunks(texts)
-        except Unavailable:
-            if len(texts) > 1:
-                return [chunks for text in texts for chunks in await self._embed([text])]
-            await self._embedder.embed_chunks([PROBE])
-            return [None]
+            found += await self._embedder.embed_chunks(texts[start : start + TEXTS_PER_CALL])
         if len(found) != len(texts):
             raise Unavailable("embedder", f"it returned {len(found)} results for {len(texts)} texts")
-        return list(found)
+        return found
 
     async def act(self, writer: RowWriter, area: Area, plan: VectorPage | OutdatedVectors) -> RunCounts:
         """Write the vectors of rows whose text is unchanged, or delete outdated vectors."""

@@ -56,13 +56,12 @@ OLD, NEW = HashingModel(), Wordy()
 
 @dataclass
 class Recorded:
-    """Embeds, and keeps what it was asked; ``before`` each call something may happen, and it may refuse a text."""
+    """Embeds, and keeps what it was asked; ``before`` each call something may happen."""
 
     model: Model
     texts: list[str] = field(default_factory=list)
     before: Callable[[], Awaitable[None]] | None = None
     fails_after: int | None = None
-    refuses: str | None = None
 
     async def embed(self, texts: Sequence[str]) -> Any:
         return await BatchingEmbedder(self.model).embed(texts)
@@ -72,8 +71,6 @@ class Recorded:
             await self.before()
         if self.fails_after is not None and len(self.texts) >= self.fails_after:
             raise Unavailable("embedder", "the process was killed")
-        if self.refuses is not None and any(self.refuses in text for text in texts):
-            raise Unavailable("embedder", "the endpoint answered 400")
         self.texts += texts
         return await BatchingEmbedder(self.model).embed_chunks(texts)
 
@@ -360,18 +357,6 @@ async def test_a_second_run_embeds_nothing(database: str, tmp_path: Path) -> Non
         assert runs[0].counts.changed == runs[0].counts.planned == len(first.texts) == len(owners(database, 2))
         assert [run.counts.planned for run in runs[1:]] == [0, 0]
         assert second.texts == again.texts == []
-
-
-async def test_a_text_that_the_model_refuses_holds_up_no_other(database: str, tmp_path: Path) -> None:
-    async with served(database, tmp_path, OLD) as app:
-        await fill(app)
-        [(leaking,)] = rows(database, "SELECT id FROM notes WHERE content LIKE 'the green boat%%'")
-
-        run = await reembed(app, Recorded(NEW, refuses="the green boat"))
-
-        assert run.state is RunState.DONE
-        assert [str(leaking) in problem for problem in run.problems] == [True]
-        assert owners(database, 1) - owners(database, 2) == {("note", leaking)}
 
 
 @pytest.mark.parametrize("killed_after", [1, 8])
