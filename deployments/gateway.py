@@ -261,7 +261,8 @@ class _Gateway:
             raise InvalidInput(unknown[0], f"is no header of the gateway; expected one of {', '.join(sorted(HEADERS))}")
         principal: Principal = request.scope["state"]["principal"]
         named = {**read.ids, **ids_of(request.headers, (*SCOPE_FIELDS, "session"))}
-        session = clean_id(named.pop("session"), "session") if named.get("session") else None
+        sent = named.pop("session", None)
+        session = clean_id(sent, "session") if sent else None
         if session is None and not read.chain:
             session = f"chat-{read.opening}"
         is_recorded = (

@@ -271,6 +271,7 @@ class FolderMirror:
     _remote: dict[str, _Remote] = field(default_factory=dict)
     _etags: dict[str, tuple[Print, str]] = field(default_factory=dict)
     _refused: dict[str, _Refusal] = field(default_factory=dict)
+    _unremovable: dict[str, str] = field(default_factory=dict)
     _waiting: dict[str, None] = field(default_factory=dict)
     _identity: tuple[int, int] | None = None
 
@@ -290,6 +291,7 @@ class FolderMirror:
                 break
             cursor = {"cursor": page["next_cursor"]}
         self._remote = found
+        self._unremovable.clear()
         self._refused = {path: refusal for path, refusal in self._refused.items() if not refusal.is_kept}
 
     def sync(self, stopped: Callable[[], bool] = lambda: False) -> Synced:
@@ -394,11 +396,14 @@ class FolderMirror:
         return [path for path in own if not path.startswith(unread)]
 
     def _remove(self, path: str, skipped: dict[str, str]) -> bool:
-        """Delete a file; one that this key may not delete is kept and named."""
+        """Delete a file; one that this key may not delete is kept and named, and left alone until the next reading."""
+        if path in self._unremovable:
+            skipped[path.removeprefix(self.prefix)] = self._unremovable[path]
+            return False
         try:
             self.client.delete_file(path, if_match=self._remote[path].etag)
         except (OutsideBounds, Conflict) as error:
-            skipped[path.removeprefix(self.prefix)] = f"cannot be removed: {error.reason}"
+            skipped[path.removeprefix(self.prefix)] = self._unremovable[path] = f"cannot be removed: {error.reason}"
             return False
         except (NotFound, PreconditionFailed):
             del self._remote[path]  # Somebody else removed it, or wrote it anew: then it is theirs.

@@ -88,8 +88,11 @@ class EmbeddedPostgres(ChildServer):
         return self.directory.with_name(f"{self.directory.name}.initialising")
 
     def _initialise(self) -> None:
+        if (self.directory / "postmaster.opts").exists():
+            self._begun.unlink()  # A server ran on what lies there: it was put there afterwards.
+            return
         if self._begun.exists():
-            # It was killed midway, before any server ran on them.
+            # It was killed midway.
             for part in self.directory.iterdir():
                 shutil.rmtree(part) if part.is_dir() and not part.is_symlink() else part.unlink()
         self._begun.touch()

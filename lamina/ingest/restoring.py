@@ -29,6 +29,7 @@ from lamina.stores.postgres.trash import (
     TrashPolicy,
     discarded_notes,
     erase_from_trash,
+    hand_on_told,
     postpone_notes,
     revive_notes,
     revive_procedure,
@@ -118,13 +119,15 @@ class Restorer:
             await take(connection, tenant, id_)
             ids = [text.memory for text in texts]
             waiting = await postpone_notes(connection, tenant, ids) if entry.kind is TrashKind.NOTE else set()
+            if waiting:
+                await hand_on_told(connection, tenant, entry, waiting)
             if id_ in waiting and may_wait:
                 return
             if id_ in waiting:
                 raise Conflict(f"note {id_} was made from notes that are deleted, too; restore these first")
             entries = await self._revive(connection, tenant, entry, [one for one in ids if one not in waiting], now)
             alive = {id_ for _, id_ in entries}
-            nodes = await self._linker.write(connection, scope, links, alive)
+            nodes = [node for one in links for node in await self._linker.write(connection, scope, one, alive)]
             await enqueue_entries(connection, [*entries, *outbox_entries("graph", sorted({*alive, *nodes}))])
             await bump_epoch(connection, scope, teaches=True)
             await record_event(connection, Event.of(scope, _EVENTS[entry.kind], id_))
@@ -135,14 +138,17 @@ class Restorer:
 
     async def _embed(self, scope: Scope, entry: Discarded, ids: Sequence[UUID]) -> None:
         """Embed what came back with the vectors of a model that searches read no more; later, if the model is away."""
-        kind, area = _EMBEDDED[entry.kind], Area(scope.tenant, scope.workspace, scope.namespace)
-        rows = await read_unembedded_of(self._pool, kind, area, self._generation, ids or [entry.id])
-        texts = [EMBEDDED[kind].text(row) for row in rows]
+        kind = _EMBEDDED[entry.kind]
         try:
-            chunks = await embed_in_time(self._embedder.embed_chunks, texts, self._deadline_s)
+            await self._embed_lacking(scope, kind, ids or [entry.id])
         except Unavailable as error:
             _logger.warning("%s %s came back without vectors, which the job reembed makes: %s", kind, entry.id, error)
-            return
+
+    async def _embed_lacking(self, scope: Scope, kind: str, ids: Sequence[UUID]) -> None:
+        area = Area(scope.tenant, scope.workspace, scope.namespace)
+        rows = await read_unembedded_of(self._pool, kind, area, self._generation, ids)
+        texts = [EMBEDDED[kind].text(row) for row in rows]
+        chunks = await embed_in_time(self._embedder.embed_chunks, texts, self._deadline_s)
         embedded = await asyncio.to_thread(embedded_rows, EMBEDDED[kind], rows, texts, chunks)
 
         async def act(connection: Connection) -> None:
@@ -218,10 +224,17 @@ class Restorer:
                     for row in entry.rows["passages"]
                 ]
 
-    async def _links(self, texts: Sequence[MemoryText], entry: Discarded) -> PreparedLinks:
-        if "evidence" in entry.rows:
-            return await self._linker.prepare_told(texts, ToldGraph.of(entry.rows))
-        # An earlier release kept no evidence in its trash.
+    async def _links(self, texts: Sequence[MemoryText], entry: Discarded) -> list[PreparedLinks]:
+        if "evidence" not in entry.rows:  # An earlier release kept none in its trash.
+            return [await self._drawn(texts)]
+        told = ToldGraph.of(entry.rows)
+        known = {entry.id, *(item.memory for item in told.evidence)}
+        # A note that was made from this one may be another user's, or may have lost its links before.
+        unknown = [text for text in texts if entry.kind is TrashKind.NOTE and text.memory not in known]
+        kept = [text for text in texts if text not in unknown]
+        return [await self._linker.prepare_told(kept, told), *[await self._drawn([text]) for text in unknown]]
+
+    async def _drawn(self, texts: Sequence[MemoryText]) -> PreparedLinks:
         draft = await self._linker.draft(texts)
         names = await embed_in_time(self._embedder.embed_chunks, draft.new_names(), self._deadline_s)
         return self._linker.complete(draft, names)

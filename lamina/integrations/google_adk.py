@@ -13,6 +13,7 @@ from google.genai import types
 
 from lamina.errors import NotFound
 from lamina.integrations._turns import TurnMemory, storable
+from lamina.text.hygiene import composed
 
 _MOST_MESSAGES = 200
 _KINDS = {"sessions": "message", "notes": "note"}
@@ -99,7 +100,8 @@ class LaminaMemoryService(BaseMemoryService):
         async with self._memory.client(scope) as client:
             memory = (await client.memory(id_)).get(_KINDS[tier]) or {}
             # An id alone reaches what any user has.
-            if memory.get("user") != scope["user"] or memory.get("agent") not in (None, scope["agent"]):
+            user, agent = composed(scope["user"]), composed(scope["agent"])
+            if memory.get("user") != user or memory.get("agent") not in (None, agent):
                 raise NotFound(_KINDS[tier], id_)
             await client.delete_memory(id_)
 

@@ -51,7 +51,10 @@ class LaminaMemoryBlock(BaseMemoryBlock[str]):
     async def _aget(self, messages: list[ChatMessage] | None = None, **block_kwargs: Any) -> str:
         said = [(message.role.value, text) for message in messages or [] if (text := (message.content or "").strip())]
         questions = [text for role, text in said if role == "user"] or [text for _, text in said]
-        block, _ = await self._memory().recall(questions[-1] if questions else "", **self.context)
+        fields = dict(self.context)
+        # To search in one session; recall's own leaves that out.
+        ids = {"session": fields.pop("session")} if fields.get("session") else None
+        block, _ = await self._memory().recall(questions[-1] if questions else "", ids=ids, **fields)
         return block
 
     async def _aput(self, messages: list[ChatMessage]) -> None:

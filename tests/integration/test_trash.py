@@ -434,3 +434,42 @@ async def test_memories_that_come_back_are_no_further_witnesses(application: App
 
     assert before
     assert await facts_of(application, "Ada", **scope) == before
+
+
+async def test_what_a_note_of_two_sources_stated_comes_back_with_the_last_of_them(application: Application) -> None:
+    client, scope = application.client(), {"workspace": "two sources", "user": "ann"}
+
+    async def add(content: str, *sources: str) -> str:
+        body = {**scope, "content": content, "derived_from": list(sources)}
+        return str((await sent(client, "POST", "/v1/notes", json=body))["id"])
+
+    one, other = await add("The pier is long"), await add("The harbour is deep")
+    made = await add("Ada works at Initech.", one, other)
+    stated = await facts_of(application, "Ada", **scope)
+
+    for id_ in (one, other):
+        await sent(client, "DELETE", f"/v1/notes/{id_}")
+    for id_ in (one, other):
+        await sent(client, "POST", f"/v1/trash/{id_}/restore")
+
+    assert (await client.get(f"/v1/notes/{made}")).is_success
+    assert stated
+    assert await facts_of(application, "Ada", **scope) == stated
+
+
+async def test_the_trash_of_a_shared_note_says_nothing_of_what_a_user_made_from_it(application: Application) -> None:
+    client, scope = application.client(), {"workspace": "shared source"}
+    shared = (await sent(client, "POST", "/v1/notes", json={**scope, "content": "The pier is long"}))["id"]
+    private = {**scope, "user": "ann", "content": "Ada works at Initech.", "derived_from": [shared]}
+    await sent(client, "POST", "/v1/notes", json=private)
+    stated = await facts_of(application, "Ada", user="ann", **scope)
+
+    await sent(client, "DELETE", f"/v1/notes/{shared}")
+    with psycopg.connect(application.url) as connection:
+        [(kept,)] = connection.execute("SELECT rows::text FROM trash WHERE id = %s", [shared])
+    await sent(client, "POST", f"/v1/trash/{shared}/restore")
+
+    assert "Initech" not in kept
+    assert [fact[:2] for fact in stated] == [("works_at", "Initech")]
+    assert [fact[:2] for fact in await facts_of(application, "Ada", user="ann", **scope)] == [("works_at", "Initech")]
+    assert await facts_of(application, "Ada", user="bob", **scope) == []

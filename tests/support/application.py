@@ -111,7 +111,7 @@ def settings_for(url: str, data_dir: Path, **overrides: Any) -> Settings:
         "embedding": HashingSettings(),
         "graph": NoGraphSettings(),
         "write": {"key_cache_s": 0},
-        "erasure": {"wait_s": 25},
+        "erasure": {"wait_s": 120},
         "pool": {"min_size": 0, "max_size": 8, "timeout_s": PATIENCE_S},
         "search": search,
         "caches": {"deadline_s": PATIENCE_S, **overrides.pop("caches", {})},

@@ -1,6 +1,6 @@
 """The trash: deleted memories that can be brought back."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -118,6 +118,21 @@ async def postpone_notes(connection: Connection, tenant: str, ids: Sequence[UUID
     parameters = {"tenant": tenant, "ids": list(ids)}
     await connection.execute(QUERIES["lock_with_sources"], parameters)
     return {row["id"] async for row in await connection.execute(QUERIES["postpone_notes"], parameters)}
+
+
+async def hand_on_told(connection: Connection, tenant: str, entry: Discarded, waiting: Collection[UUID]) -> None:
+    """Leave what waiting notes say of the graph with the deleted notes of their user that they wait for.
+
+    Args:
+        connection: Inside the transaction that takes the entry.
+        tenant: Whose notes.
+        entry: With what they say.
+        waiting: The notes.
+    """
+    evidence = [one for one in entry.rows.get("evidence", ()) if UUID(one["memory"]) in waiting]
+    told = {"evidence": Json(evidence), "entities": Json(entry.rows.get("entities", []))}
+    notes = {"tenant": tenant, "user_id": entry.user, "ids": sorted(waiting)}
+    await connection.execute(QUERIES["hand_on_told"], {**notes, **told})
 
 
 async def rewrite_notes(connection: Connection, tenant: str, expiries: Mapping[UUID, datetime | None]) -> None:

@@ -9,15 +9,29 @@ ON CONFLICT (tenant, id) DO UPDATE SET deleted_at = excluded.deleted_at, operati
     title = excluded.title, rows = excluded.rows
 
 -- name: list_to_discard
--- A memory with all that leaves the graph with it: its passages, and the notes that were made from it.
+-- A memory with all of its user's that leaves the graph with it: its passages, and the notes that were made from it. What
+-- another user made from it stays theirs alone: it is read again when it comes back.
 WITH RECURSIVE made (id) AS (
     SELECT %(id)s::uuid
     UNION
-    SELECT s.note_id FROM made m JOIN note_sources s ON s.source_id = m.id
+    SELECT n.id
+    FROM made m JOIN note_sources s ON s.source_id = m.id JOIN notes n ON n.id = s.note_id
+    WHERE n.user_id IS NOT DISTINCT FROM (SELECT user_id FROM notes WHERE id = %(id)s)
 )
 SELECT id FROM made
 UNION
 SELECT id FROM passages WHERE document_id = %(id)s
+
+-- name: hand_on_told
+UPDATE trash t SET rows = json_build_object(
+    'evidence', (SELECT coalesce(json_agg(one), '[]') FROM (
+        SELECT json_array_elements(coalesce(t.rows -> 'evidence', '[]')) AS one
+        UNION ALL SELECT json_array_elements(%(evidence)s::json)) evidence),
+    'entities', (SELECT coalesce(json_agg(one), '[]') FROM (
+        SELECT json_array_elements(coalesce(t.rows -> 'entities', '[]')) AS one
+        UNION ALL SELECT json_array_elements(%(entities)s::json)) entities))
+WHERE t.tenant = %(tenant)s AND t.kind = 'note' AND t.user_id IS NOT DISTINCT FROM %(user_id)s
+  AND t.id IN (SELECT source_id FROM note_sources WHERE note_id = ANY(%(ids)s))
 
 -- name: discard_procedure
 -- One that a user's runs taught, and that all users share since, is nobody's.
@@ -111,11 +125,19 @@ FOR NO KEY UPDATE
 
 -- name: postpone_notes
 -- Of the notes that would come back together, those of which another source is deleted: they wait for the latest of
--- such, as if they had been deleted with that. A merged source lives on in its survivor.
+-- such, as if they had been deleted with that. A merged source lives on in its survivor, and none waits for a source that
+-- neither lies in the trash nor was made from one that does.
 WITH RECURSIVE waiting (id, deleted_at) AS (
     SELECT s.note_id, m.deleted_at
     FROM note_sources s JOIN notes m ON m.id = s.source_id
     WHERE s.note_id = ANY(%(ids)s) AND m.id <> ALL(%(ids)s) AND m.deleted_at IS NOT NULL AND m.merged_into IS NULL
+      AND EXISTS (
+          WITH RECURSIVE origin (id) AS (
+              SELECT m.id
+              UNION
+              SELECT o.source_id FROM origin JOIN note_sources o ON o.note_id = origin.id
+          )
+          SELECT FROM origin JOIN trash t ON t.tenant = %(tenant)s AND t.id = origin.id)
     UNION
     SELECT s.note_id, w.deleted_at FROM waiting w JOIN note_sources s ON s.source_id = w.id
 )
