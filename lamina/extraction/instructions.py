@@ -87,18 +87,18 @@ _STANDING = (
         _any_behind("", pattern)
         for pattern in (
             (
-                rf"(?=.*\b(?:immer|stets|ab (?:jetzt|sofort|heute)|von (?:nun|jetzt) an|künftig|in zukunft|nur "
+                rf"(?=.*?\b(?:immer|stets|ab (?:jetzt|sofort|heute)|von (?:nun|jetzt) an|künftig|in zukunft|nur "
                 rf"noch)\b)\W*(?:bitte |ab \w+,? |von \w+ an,? |künftig,? |in zukunft,? )*(?:antworte|schreib|sprich|"
-                rf"rede)\w*\b.*\bauf {_LANGUAGE}\b"
+                rf"rede)\w*\b.*?\bauf {_LANGUAGE}\b"
             ),
             (
-                rf"(?=.*\b(?:siempre|a partir de ahora|de ahora en adelante|desde ahora)\b)\W*(?:por favor,? |siempre |a "
+                rf"(?=.*?\b(?:siempre|a partir de ahora|de ahora en adelante|desde ahora)\b)\W*(?:por favor,? |siempre |a "
                 rf"partir de ahora,? |de ahora en adelante,? |desde ahora,? )*(?:responde|respóndeme|contesta|contéstame|"
-                rf"escribe|escríbeme|habla|háblame)\b.*\ben {_LANGUAGE}\b"
+                rf"escribe|escríbeme|habla|háblame)\b.*?\ben {_LANGUAGE}\b"
             ),
             (
-                rf"(?=.*\b(?:toujours|désormais|dorénavant|à partir de maintenant)\b)\W*(?:s'il te plaît,? |désormais,? |"
-                rf"dorénavant,? |à partir de maintenant,? )*(?:réponds|répondez|écris|écrivez|parle|parlez)\b.*\ben "
+                rf"(?=.*?\b(?:toujours|désormais|dorénavant|à partir de maintenant)\b)\W*(?:s'il te plaît,? |désormais,? |"
+                rf"dorénavant,? |à partir de maintenant,? )*(?:réponds|répondez|écris|écrivez|parle|parlez)\b.*?\ben "
                 rf"{_LANGUAGE}\b"
             ),
             rf"\W*(?:请)?(?:你)?(?:以后|今后|从现在(?:开始|起)|从今以后|总是|一直|每次).{{0,12}}(?:用|说|讲){_LANGUAGE}",
