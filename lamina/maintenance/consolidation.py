@@ -284,7 +284,7 @@ def _is_stale(area: Area, row: DictRow) -> bool:
     """Report whether a consolidated note would have another id if it were made from its members today."""
     hashes = zip(row["members"], row["hashes"], strict=True)
     origins = [Origin(id_, bytes(content_hash)) for id_, content_hash in hashes]
-    return cluster_key(area.scope(), row["user_id"], origins) != row["id"]
+    return bool(cluster_key(area.scope(), row["user_id"], origins) != row["id"])
 
 
 async def _dissolve(writer: RowWriter, area: Area, plan: ConsolidationPlan) -> RunCounts:

@@ -66,7 +66,7 @@ async def test_a_run_of_more_steps_than_one_request_takes_is_recorded_in_order(a
 
 
 def test_texts_that_are_too_many_for_one_request_go_in_several() -> None:
-    texts = [{"role": "user", "content": f"{place}. " + "我们决定在星期五发布。" * 4_000} for place in range(5)]
+    texts = [{"role": "user", "content": f"{place}. " + "我们决定在星期五发布。" * 3_500} for place in range(5)]
 
     parts = list(_parts(texts, []))
 

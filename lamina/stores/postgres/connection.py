@@ -21,7 +21,7 @@ from tenacity import AsyncRetrying, retry_if_exception_type, stop_after_attempt,
 
 from lamina.core.quotas import spending_tenant
 from lamina.core.scope import Scope
-from lamina.errors import InvalidInput, Unavailable
+from lamina.errors import InvalidInput, Unavailable, describe_error
 from lamina.policies.limits.fair_turns import FairTurns
 from lamina.settings.stores import PoolSettings
 from lamina.stores.postgres.adapters import adapters
@@ -91,7 +91,8 @@ class PooledConnection(AsyncConnection[DictRow]):
         except psycopg.errors.QueryCanceled:
             pass
         except BaseException as error:
-            logger.info("postgres: a cancelled statement does not end, its connection is closed: %r", error)
+            why = describe_error(error)
+            logger.info("postgres: a cancelled statement does not end, its connection is closed: %s", why)
             self.pgconn.finish()
             if not isinstance(error, Exception):
                 raise
