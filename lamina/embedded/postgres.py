@@ -88,7 +88,7 @@ class EmbeddedPostgres(ChildServer):
         return self.directory.with_name(f"{self.directory.name}.initialising")
 
     def _initialise(self) -> None:
-        if (self.directory / "postmaster.opts").exists():
+        if all((self.directory / name).exists() for name in ("postmaster.opts", "global/pg_control")):
             self._begun.unlink()  # A server ran on what lies there: it was put there afterwards.
             return
         if self._begun.exists():

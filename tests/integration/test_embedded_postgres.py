@@ -132,6 +132,21 @@ def test_a_server_that_recovers_for_too_long_is_stopped(
     assert not command_line(pid)
 
 
+def test_data_that_were_put_beside_the_mark_of_a_killed_initialisation_stay(home: Path) -> None:
+    first = EmbeddedPostgres(home / "pg", SETTINGS)
+    with psycopg.connect(first.start(), autocommit=True) as connection:
+        connection.execute("CREATE TABLE kept ()")
+    first.stop()
+    (home / "pg.initialising").touch()
+
+    second = EmbeddedPostgres(home / "pg", SETTINGS)
+    with psycopg.connect(second.start(), autocommit=True) as connection:
+        connection.execute("TABLE kept")
+    second.stop()
+
+    assert not (home / "pg.initialising").exists()
+
+
 def test_data_whose_initialisation_was_killed_are_made_anew(home: Path) -> None:
     first = EmbeddedPostgres(home / "pg", SETTINGS)
     first.start()
