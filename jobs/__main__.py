@@ -90,7 +90,7 @@ def main(
 
 
 def _refuse_beside(chosen: Sequence[str], **others: object) -> None:
-    """Refuse what one option in place of a run would leave undone.
+    """Refuse options that the chosen one would ignore.
 
     Raises:
         InvalidInput: Naming it.

@@ -195,7 +195,7 @@ class MemoryLinker:
         return replace(draft, vectors=self._known_vectors(draft.entities))
 
     async def prepare_told(self, memories: Sequence[MemoryText], told: ToldGraph) -> PreparedLinks:
-        """Return the links of memories whose place in the graph is known: what they said of it, whoever drew that.
+        """Prepare the links of memories from their recorded evidence, without extracting it again.
 
         Raises:
             Unavailable: If the embedder does not answer in time.

@@ -137,7 +137,7 @@ class Restorer:
         return entry
 
     async def _embed(self, scope: Scope, entry: Discarded, ids: Sequence[UUID]) -> None:
-        """Embed what came back with the vectors of a model that searches read no more; later, if the model is away."""
+        """Embed restored memories that lack vectors of the present model; leave it to reembed if the model is away."""
         kind = _EMBEDDED[entry.kind]
         try:
             await self._embed_lacking(scope, kind, ids or [entry.id])

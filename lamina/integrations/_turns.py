@@ -58,7 +58,7 @@ class TurnMemory:
         return AsyncClient(self._url, self._key, scope=self.scope(ids), timeout_s=self._timeout_s, connect_retries=0)
 
     def scope(self, ids: Mapping[str, str] | None = None) -> dict[str, str]:
-        """Return the ids of every call; further ones fill what they leave open."""
+        """Return the scope, its missing ids filled from others."""
         return {**(ids or {}), **self._scope}
 
     async def recall(

@@ -17,7 +17,7 @@ from lamina.text.hygiene import composed
 
 _MOST_MESSAGES = 200
 _KINDS = {"sessions": "message", "notes": "note"}
-"""What a memory of a tier is."""
+"""The kind of a memory by its tier."""
 
 
 class LaminaMemoryService(BaseMemoryService):

@@ -31,7 +31,7 @@ _NEXT_MEMORY = re.compile(r"\n+(?=\[)")
 
 
 class LaminaMemoryBlock(BaseMemoryBlock[str]):
-    """Recall what the user's last message needs, and record the messages that leave the short-term memory.
+    """Recall memories for the user's last message, and record messages that leave the short-term memory.
 
     The session of what is recorded is that of the `Memory` which has the block. The address and the key are those of
     `lamina.client.Client`: ``LAMINA_URL`` and ``LAMINA_API_KEY`` where they are not given. Under pressure the memories

@@ -224,7 +224,7 @@ class Erasures:
         return len(lost)
 
     async def _rewrite(self, erasures: Sequence[Erasure]) -> None:
-        """Write the files of all stores anew, and sign the receipts; what fails for a tenant holds up its own alone."""
+        """Rewrite the files of all stores and sign the receipts; a failure of one tenant delays its own alone."""
         compacted: list[tuple[Erasure, list[Remnant]]] = []
         for tenant in sorted({erasure.tenant for erasure in erasures}):
             own = [erasure for erasure in erasures if erasure.tenant == tenant]

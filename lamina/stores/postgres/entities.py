@@ -71,7 +71,7 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class ToldGraph:
-    """What memories say of the graph, to be said again elsewhere or later.
+    """The entities and the evidence that memories contributed to the graph, kept to be written again.
 
     Args:
         evidence: For edges between entities of these names.
@@ -302,7 +302,7 @@ async def back_edges(connection: Connection, scope: Scope, evidence: Sequence[Ev
 
 
 async def read_told(connection: Connection, ids: Sequence[UUID]) -> Mapping[str, Sequence[Mapping[str, Any]]]:
-    """Return what memories say of the graph, as JSON."""
+    """Read the evidence and the entities of memories, as JSON."""
     cursor = await connection.execute(QUERIES["read_told"], {"ids": list(ids)})
     return await cursor.fetchone() or {}
 

@@ -288,7 +288,7 @@ UNION ALL
 SELECT id FROM edges WHERE id = ANY(%(ids)s) AND tenant = %(tenant)s
 
 -- name: read_told
--- What memories say of the graph: their evidence by the names of its ends, and the entities that they name.
+-- The evidence of memories, by the names of its ends, and the entities that they name.
 WITH evidence AS (
     SELECT v.memory_id AS memory, v.source, v.witness, v.user_id AS user, v.seen_at, v.strength, v.confidence,
            s.name AS subject, e.type, o.name AS object

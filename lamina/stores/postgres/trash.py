@@ -121,7 +121,7 @@ async def postpone_notes(connection: Connection, tenant: str, ids: Sequence[UUID
 
 
 async def hand_on_told(connection: Connection, tenant: str, entry: Discarded, waiting: Collection[UUID]) -> None:
-    """Leave what waiting notes say of the graph with the deleted notes of their user that they wait for.
+    """Move the evidence of waiting notes to the trash entries of the sources that they wait for, if their user's.
 
     Args:
         connection: Inside the transaction that takes the entry.
