@@ -21,7 +21,12 @@ from lamina.config_check.consistency import embedded_store_of
 from lamina.core.tiers import TierName
 from lamina.settings.loading import Settings, served_tiers
 from lamina.settings.models import EndpointSettings, NoRerankSettings, RerankEndpointSettings
-from lamina.settings.serving import DeploymentSettings, EmbedderDeploymentSettings, RerankerDeploymentSettings
+from lamina.settings.serving import (
+    DeploymentSettings,
+    EmbedderDeploymentSettings,
+    RerankerDeploymentSettings,
+    ServeSettings,
+)
 from lamina.settings.stores import PostgresServerSettings
 from lamina.stores.postgres.generations import Generation, claim_generation
 from lamina.stores.postgres.migrate import migrate, wait_for_server
@@ -64,9 +69,12 @@ def build(settings: Settings) -> Application:
     # A model elsewhere needs no GPU here.
     gpus = 0.0 if isinstance(settings.embedding, EndpointSettings) else _gpus()
     device, resources = embedder_resources(settings.serve.embedder, gpus)
-    embedder = _embedder(settings.serve.embedder, resources, generation).bind(settings, device, generation.identity)
     reranker = _reranker(settings)
-    if settings.serve.topology == "compact":
+    is_compact = settings.serve.topology == "compact"
+    if is_compact and has_model_within(settings.serve, device):
+        return _compact(settings, with_model=True).bind(settings, generation, None, reranker)
+    embedder = _embedder(settings.serve.embedder, resources, generation).bind(settings, device, generation.identity)
+    if is_compact:
         return _compact(settings).bind(settings, generation, embedder, reranker)
     tiers = {name: _searcher(name, settings).bind(name, settings, generation) for name in served_tiers(settings)}
     indexer = _indexer(settings.serve.indexer).bind(settings, tiers)
@@ -91,6 +99,14 @@ def embedder_resources(
         kind = {"accelerator_type": limits.accelerator} if limits.accelerator else {}
         return "cuda", {**reserved(limits), "num_cpus": 1, "num_gpus": limits.gpu_fraction, **kind}
     return "cpu", reserved(limits)
+
+
+def has_model_within(serve: ServeSettings, device: str) -> bool:
+    """Report whether the one process of a compact service runs the model, too: it needs no GPU, and nothing scales.
+
+    A question is spared the way to another process and back, and the machine 0.1 GB.
+    """
+    return device == "cpu" and serve.router.max_replicas == serve.embedder.max_replicas == 1
 
 
 def reserved(limits: DeploymentSettings) -> dict[str, Any]:
@@ -194,10 +210,11 @@ def _router(limits: DeploymentSettings) -> serve.Deployment:
     )(serve.ingress()(RouterDeployment))
 
 
-def _compact(settings: Settings) -> serve.Deployment:
+def _compact(settings: Settings, *, with_model: bool = False) -> serve.Deployment:
     limits, serving = settings.serve.router, settings.serve
     tiers = served_tiers(settings)
-    parts = (serving.router, serving.indexer, *(limits_of(settings, tier) for tier in tiers))
+    model = (serving.embedder,) if with_model else ()
+    parts = (serving.router, serving.indexer, *model, *(limits_of(settings, tier) for tier in tiers))
     is_embedded = any(embedded_store_of(settings, tier) for tier in tiers)
     # Of the same name as the router alone: a change of topology puts one in the other's place.
     return serve.deployment(

@@ -1,8 +1,9 @@
-"""Router, searchers and indexer as one deployment: the same classes, called in one process."""
+"""Router, searchers, indexer and often the model as one deployment: the same classes, called in one process."""
 
 import logging
 
 from actors.instruments import replica_meter, watch
+from deployments.embedder import EmbedderDeployment
 from deployments.handles import Handle, InProcessHandle
 from deployments.indexer import IndexerDeployment
 from deployments.router import RouterDeployment
@@ -22,13 +23,14 @@ class CompactDeployment(RouterDeployment):
     Args:
         settings: Limits and defaults.
         generation: The active generation of vectors.
-        embedder: The deployment of the model.
+        embedder: The deployment of the model; ``None`` to run it in this process.
         reranker: The deployment of the reranker; ``None`` if it is off.
     """
 
     def __init__(
-        self, settings: Settings, generation: Generation, embedder: Handle, reranker: Handle | None = None
+        self, settings: Settings, generation: Generation, embedder: Handle | None, reranker: Handle | None = None
     ) -> None:
+        self._model = None if embedder else EmbedderDeployment(settings, "cpu", generation.identity)
         shared = build_pool(settings)
         # A gauge has one value for each part of a process, so that the searchers have one pool.
         watch(self, "searcher", replica_meter(), shared)
@@ -37,7 +39,8 @@ class CompactDeployment(RouterDeployment):
         }
         tiers = {name: InProcessHandle(searcher) for name, searcher in self._searchers.items()}
         self._indexer = IndexerDeployment(settings, tiers)
-        super().__init__(settings, generation, embedder, tiers, InProcessHandle(self._indexer), reranker)
+        model = embedder or InProcessHandle(self._model)
+        super().__init__(settings, generation, model, tiers, InProcessHandle(self._indexer), reranker)
 
     async def audit(self, projection: ProjectionName, tenant: str) -> Drift:
         """Return how a projection differs from Postgres."""
@@ -45,12 +48,14 @@ class CompactDeployment(RouterDeployment):
         return await self._searchers[owner].audit(projection, tenant)
 
     async def check_health(self) -> None:
-        """Return if the router can work, and no searcher is stuck.
+        """Return if the router can work, and neither a searcher nor the model is stuck.
 
         Raises:
-            Unavailable: If a searcher is stuck: the replica is replaced.
+            Unavailable: If one is stuck: the replica is replaced.
         """
         await super().check_health()
+        if self._model is not None:
+            await self._model.check_health()
         for searcher in self._searchers.values():
             await searcher.check_health()
         try:

@@ -176,7 +176,10 @@ class EmbedderHandle(CalledDeployment):
             await self._await_first_replica()
         asked = tuple(map(question_part, texts))
         spend(Resource.EMBEDDED_TOKENS, tokens_of(asked))
-        return np.stack([mean_vector(chunks) for chunks in await self._questions.submit((spending_tenant(), asked))])
+        call = spending_tenant(), asked
+        # The model's own queue puts questions together; there is no hop that they could share.
+        found = (await self._embed("embed_asked", [call]))[0] if self._is_here else await self._questions.submit(call)
+        return np.stack([mean_vector(chunks) for chunks in found])
 
     async def embed_chunks(self, texts: Sequence[str]) -> Sequence[tuple[Chunk, ...]]:
         """Return the embedded chunks of each text."""

@@ -89,7 +89,7 @@ class BatchingEmbedder:
 
         Args:
             texts: The questions.
-            tenant: Who asks; the tenant of the request that is worked on if not given.
+            tenant: Who asks, and has counted the tokens; the tenant of the request that is worked on if not given.
         """
         return await self._embed([question_part(text) for text in texts], tenant, is_question=True)
 
@@ -98,7 +98,7 @@ class BatchingEmbedder:
 
         Args:
             texts: What is written.
-            tenant: Who writes it; the tenant of the request that is worked on if not given.
+            tenant: Who writes it, and has counted the tokens; the tenant of the request that is worked on if not given.
         """
         return await self._embed(texts, tenant, is_question=False)
 
@@ -107,7 +107,8 @@ class BatchingEmbedder:
     ) -> Sequence[tuple[Chunk, ...]]:
         if not texts:
             return []
-        spend(Resource.EMBEDDED_TOKENS, tokens_of(texts))
+        if tenant is None:  # Who names a tenant counts by itself.
+            spend(Resource.EMBEDDED_TOKENS, tokens_of(texts))
         owner = spending_tenant() if tenant is None else tenant
         self._in_hand += 1
         self.record_calls()

@@ -223,8 +223,9 @@ class ServeSettings(Section):
     num_cpus: int | None = Field(None, ge=1, description="CPUs Ray may use on this machine; all if not set.")
     topology: Literal["auto", "compact", "spread"] = Field(
         "auto",
-        description="`compact` runs router, searchers and indexer in one replica, sized by `serve.router`; `spread` "
-        "runs each as a deployment. `auto` is compact under `lamina up` with up to two processors, where one replica "
+        description="`compact` runs router, searchers and indexer in one replica, sized by `serve.router`, and the "
+        "model with them where it takes no GPU and neither it nor the router has several replicas; `spread` runs each "
+        "as a deployment. `auto` is compact under `lamina up` with up to two processors, where one replica "
         "of each is asked for, and spread elsewhere.",
     )
     application: str = Field("deployments.up:run", description="Import path of what `lamina up` starts.")

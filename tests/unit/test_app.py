@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from deployments.app import _compact, _router, embedder_resources, options, replicas, reserved
+from deployments.app import _compact, _router, embedder_resources, has_model_within, options, replicas, reserved
 from deployments.preflight import refuse_open_ray, refuse_replicas, with_topology
 from deployments.up import run
 from lamina.config_check.consistency import embedded_store_of
@@ -289,3 +289,25 @@ def test_a_ray_that_asks_for_no_token_is_refused_unless_that_is_allowed() -> Non
 
     with pytest.raises(Misconfigured, match=r"RAY_AUTH_MODE=token .* serve\.allow_ray_without_token"):
         refuse_open_ray(Settings(), asks_for_token=False)
+
+
+@pytest.mark.parametrize(
+    ("serve", "device", "is_within"),
+    [
+        ({}, "cpu", True),
+        ({}, "cuda", False),
+        ({"embedder": {"max_replicas": 2}}, "cpu", False),
+        ({"router": {"max_replicas": 2}}, "cpu", False),
+    ],
+)
+def test_a_compact_service_runs_the_model_within_it_unless_that_needs_a_gpu_or_scales(
+    serve: dict[str, Any], device: str, is_within: bool
+) -> None:
+    assert has_model_within(Settings(serve=serve).serve, device) is is_within
+
+
+def test_a_compact_replica_reserves_the_processors_of_the_model_within_it() -> None:
+    settings = Settings()
+    apart, within = (_compact(settings, with_model=with_model).ray_actor_options for with_model in (False, True))
+
+    assert within["num_cpus"] == pytest.approx(apart["num_cpus"] + settings.serve.embedder.num_cpus)

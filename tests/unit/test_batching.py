@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from lamina.core.memories import Chunk
 from lamina.core.ports import ModelIdentity
-from lamina.core.quotas import counted_spending
+from lamina.core.quotas import Resource, counted_spending
 from lamina.errors import Overloaded, Unavailable
 from lamina.models.batching import (
     MOST_NAMES,
@@ -451,6 +451,16 @@ async def test_the_tenant_of_the_request_waits_where_none_is_named() -> None:
         await embedder.embed_chunks(["tea"])
 
     assert list(embedder._names) == [("harbour", "tea")]
+
+
+@pytest.mark.parametrize(("tenant", "counted"), [(None, 2), ("harbour", 0)])
+async def test_tokens_are_counted_once_where_the_caller_in_the_same_process_names_its_tenant(
+    tenant: str | None, counted: int
+) -> None:
+    with counted_spending("harbour") as spending:
+        await BatchingEmbedder(Letters()).embed_chunks(["seven.."], tenant)
+
+    assert spending.amounts.get(Resource.EMBEDDED_TOKENS, 0) == counted
 
 
 @pytest.mark.parametrize("length", [1, 7_999, 8_000, 8_001, 100_000])
