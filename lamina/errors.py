@@ -184,6 +184,16 @@ class Overloaded(Unavailable):
     """A bounded queue is full: nothing was done, retry later."""
 
 
+class TextRefused(Unavailable):
+    """A model takes others, but not this text: the same call again is refused again.
+
+    Args:
+        part: Which model (``embedder``).
+        reason: How it refuses.
+        retry_after_s: As of any other failure of it.
+    """
+
+
 class LimitReached(Overloaded):
     """A key, tenant or address has used up its share for now; nothing was done, retry later.
 

@@ -4,18 +4,20 @@ Vectors of another model than the active one are built beside those that searche
 """
 
 import asyncio
+import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from uuid import UUID
+from uuid import UUID, uuid4
 
+import numpy as np
 from psycopg.rows import DictRow
 
 from lamina.core.areas import Area
 from lamina.core.memories import Chunk
 from lamina.core.ports import Embedder, ModelIdentity
 from lamina.core.runs import RunCounts
-from lamina.errors import Conflict, Unavailable
+from lamina.errors import Conflict, TextRefused, Unavailable
 from lamina.ingest.embedding import embedded_rows
 from lamina.maintenance.job import Page, PageCursor
 from lamina.maintenance.row_writer import RowWriter
@@ -35,14 +37,20 @@ from lamina.stores.postgres.vectors import (
     EmbeddedRow,
     delete_outdated,
     drop_building,
+    drop_stand_ins,
     find_outdated,
+    keep_stand_ins,
     read_unembedded,
     write_vectors,
 )
+from lamina.text.parts import parts
 
 # Most rows of a page: they stay locked while their vectors are written, about a second.
 MAX_PAGE_TEXTS = 256
 TEXTS_PER_CALL = 32
+PROBE = "Does the model take this text?"
+STAND_IN_CHARS = 8_192
+"""Most characters of a chunk of a refused text; its words have to fit a row of Postgres."""
 OUTDATED = "outdated"
 STEPS = (*EMBEDDED, OUTDATED)
 
@@ -54,11 +62,13 @@ class VectorPage:
     Args:
         kind: The kind of rows, a key of ``EMBEDDED``.
         rows: The vectors.
+        refused: Vectors in the place of those of texts that the model refuses.
         generation: Their generation; ``None`` if it does not exist yet.
     """
 
     kind: str
     rows: tuple[EmbeddedRow, ...] = ()
+    refused: tuple[EmbeddedRow, ...] = ()
     generation: int | None = None
 
 
@@ -99,6 +109,9 @@ class ReembedJob:
     back from the archive. Otherwise the model's generation is built beside the active one, which searches and writes
     go on using; `lamina up` with the model switches to it once no memory lacks a vector.
 
+    A text that the model refuses while it takes others is named, and found by its words alone; the next run tries it
+    again. If the model takes nothing, is away, or its budget is spent, the run waits.
+
     Args:
         pool: Connections to Postgres.
         embedder: The configured model.
@@ -122,8 +135,12 @@ class ReembedJob:
         step, rows = await self._next_rows(area, after, target)
         if not rows:  # The first run makes the generation even in an empty namespace, so that the switch finds it.
             return Page(VectorPage(STEPS[0]) if after is None and not target.is_begun else None)
-        plan = await self._plan(step, rows, target)
-        return Page(plan, self._cursor_after(step, rows), seen=len(rows), planned=len(rows))
+        following = self._cursor_after(step, rows)
+        if step == OUTDATED:
+            outdated = OutdatedVectors(tuple(row["id"] for row in rows), target.outdated)
+            return Page(outdated, following, seen=len(rows), planned=len(rows))
+        plan, problems = await self._plan(step, rows, target)
+        return Page(plan, following, seen=len(rows), planned=len(rows), problems=problems)
 
     async def preview(self, area: Area, after: PageCursor, moment: datetime) -> Page[None]:
         """Count one page of memories that lack vectors, or of those with vectors to delete."""
@@ -157,21 +174,57 @@ class ReembedJob:
         following = STEPS[STEPS.index(step) + 1 :]
         return {"step": following[0], "id": None} if following else None
 
-    async def _plan(self, step: str, rows: Sequence[DictRow], target: GenerationTarget) -> VectorPage | OutdatedVectors:
-        if step == OUTDATED:
-            return OutdatedVectors(tuple(row["id"] for row in rows), target.outdated)
+    async def _plan(
+        self, step: str, rows: Sequence[DictRow], target: GenerationTarget
+    ) -> tuple[VectorPage, tuple[str, ...]]:
+        """Embed rows; return their vectors, and the rows whose texts the model refuses, in words."""
         texts = [EMBEDDED[step].text(row) for row in rows]
-        chunks = await self._embed(texts)
-        embedded = await asyncio.to_thread(embedded_rows, EMBEDDED[step], rows, texts, chunks)
-        return VectorPage(step, embedded, target.number if target.is_begun else None)
-
-    async def _embed(self, texts: Sequence[str]) -> list[tuple[Chunk, ...]]:
-        found: list[tuple[Chunk, ...]] = []
+        found: list[tuple[Chunk, ...] | TextRefused] = []
         for start in range(0, len(texts), TEXTS_PER_CALL):
-            found += await self._embedder.embed_chunks(texts[start : start + TEXTS_PER_CALL])
+            found += await self._embed(texts[start : start + TEXTS_PER_CALL])
+        refusals = {place: one for place, one in enumerate(found) if isinstance(one, TextRefused)}
+        dimension = self._policy.identity.dimension
+        chunks = [
+            _stand_in(text, dimension) if isinstance(one, TextRefused) else one
+            for text, one in zip(texts, found, strict=True)
+        ]
+        embedded = await asyncio.to_thread(embedded_rows, EMBEDDED[step], rows, texts, chunks)
+        page = VectorPage(
+            step,
+            tuple(row for place, row in enumerate(embedded) if place not in refusals),
+            tuple(embedded[place] for place in refusals),
+            target.number if target.is_begun else None,
+        )
+        return page, tuple(
+            f"{step} {rows[place]['id']}: {one.part}: {one.reason}; until it takes the text, words alone find it"
+            for place, one in refusals.items()
+        )
+
+    async def _embed(self, texts: Sequence[str]) -> list[tuple[Chunk, ...] | TextRefused]:
+        """Embed texts, by halves where the model refuses them together; of one that it refuses alone, its refusal.
+
+        Raises:
+            Unavailable: If the model is away, or takes nothing else either.
+        """
+        try:
+            found = await self._embedder.embed_chunks(texts)
+        except TextRefused:
+            if len(texts) == 1:
+                return [await self._embed_again(texts[0])]
+            half = len(texts) // 2
+            return [*await self._embed(texts[:half]), *await self._embed(texts[half:])]
         if len(found) != len(texts):
             raise Unavailable("embedder", f"it returned {len(found)} results for {len(texts)} texts")
-        return found
+        return list(found)
+
+    async def _embed_again(self, text: str) -> tuple[Chunk, ...] | TextRefused:
+        # Each time another one: the embedder remembers the vectors of short texts.
+        await self._embedder.embed_chunks([f"{PROBE} {uuid4()}"])
+        try:
+            [chunks] = await self._embedder.embed_chunks([text])
+        except TextRefused as refusal:
+            return refusal
+        return chunks
 
     async def act(self, writer: RowWriter, area: Area, plan: VectorPage | OutdatedVectors) -> RunCounts:
         """Write the vectors of rows whose text is unchanged, or delete outdated vectors."""
@@ -183,13 +236,15 @@ class ReembedJob:
         number = plan.generation
         if number is None:
             number = await begin_generation(connection, self._policy.identity, self._policy.thresholds)
-        if not plan.rows:
+        if not plan.rows and not plan.refused:
             return 0
+        await drop_stand_ins(connection, plan.kind, area, number, plan.rows)
         ids = await write_vectors(connection, plan.kind, area, number, plan.rows)
+        changed = [*ids, *await keep_stand_ins(connection, plan.kind, area, number, plan.refused)]
         active = await read_active_generation(connection)
-        if ids and active is not None and active.number == number:
+        if changed and active is not None and active.number == number:
             for projection in EMBEDDING_PROJECTIONS[plan.kind]:
-                await enqueue(connection, projection, sorted(ids))
+                await enqueue(connection, projection, sorted(changed))
             await bump_epoch(connection, area.scope(), teaches=True)
         return len(ids)
 
@@ -210,3 +265,14 @@ class ReembedJob:
             )
         dropped = await drop_building(connection, await run_area(connection, run), own.number)
         return RunCounts(seen=dropped, changed=dropped)
+
+
+def _stand_in(text: str, dimension: int) -> tuple[Chunk, ...]:
+    """Cut a refused text into chunks with a vector that is near to no other text's.
+
+    A vector that all refused texts shared would make them all near to each other.
+    """
+    seed = int.from_bytes(hashlib.sha256(text.encode("utf-8", "replace")).digest())
+    row = np.random.default_rng(seed).standard_normal(dimension)
+    embedding = (row / np.linalg.norm(row)).astype(np.float32).tobytes()
+    return tuple(Chunk(start, end, embedding) for start, end in parts(text, 0, len(text), STAND_IN_CHARS))

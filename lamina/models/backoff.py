@@ -7,11 +7,29 @@ from http import HTTPStatus
 
 MAX_BACKOFF_S = 30.0
 _RETRIED = frozenset({HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.CONFLICT, HTTPStatus.TOO_MANY_REQUESTS})
+_OF_THE_CALLER = frozenset(
+    {
+        HTTPStatus.UNAUTHORIZED,
+        HTTPStatus.PAYMENT_REQUIRED,
+        HTTPStatus.FORBIDDEN,
+        HTTPStatus.NOT_FOUND,
+        HTTPStatus.METHOD_NOT_ALLOWED,
+        HTTPStatus.PROXY_AUTHENTICATION_REQUIRED,
+        HTTPStatus.TOO_EARLY,
+    }
+)
+"""Statuses that say something of the key, the address or the hour, whatever was asked."""
 
 
 def may_pass(status: int) -> bool:
     """Report whether another try may be answered otherwise than with this status."""
     return status in _RETRIED or status >= HTTPStatus.INTERNAL_SERVER_ERROR
+
+
+def refuses_request(status: int) -> bool:
+    """Report whether an endpoint refuses with this status what it was asked, and might answer something else."""
+    is_clients = HTTPStatus.BAD_REQUEST <= status < HTTPStatus.INTERNAL_SERVER_ERROR
+    return is_clients and not may_pass(status) and status not in _OF_THE_CALLER
 
 
 def backoff_s(first_s: float, attempt: int) -> float:

@@ -23,7 +23,7 @@ from lamina.core.metrics import (
 )
 from lamina.core.ports import Model
 from lamina.core.quotas import Resource, spend, spending_tenant
-from lamina.errors import Unavailable
+from lamina.errors import TextRefused, Unavailable
 from lamina.models.lanes import ModelLanes
 from lamina.models.passes import padding
 from lamina.models.prefixes import NONE, Prefixes
@@ -226,12 +226,13 @@ def checked(rows: NDArray[np.float32], count: int, dimension: int) -> NDArray[np
     """Return the rows if their shape is the expected one and their numbers are finite.
 
     Raises:
-        Unavailable: If their shape is not (count, dimension) or a number is not finite.
+        Unavailable: If their shape is not (count, dimension).
+        TextRefused: If a number is not finite: some texts are beyond a model of half precision.
     """
     if rows.shape != (count, dimension):
         raise Unavailable("embedder", f"it returned vectors of shape {rows.shape} for ({count}, {dimension})")
     if not np.isfinite(rows).all():
-        raise Unavailable("embedder", "it returned a vector that is not finite")
+        raise TextRefused("embedder", "it returned a vector that is not finite")
     return rows.astype(np.float32, copy=False)
 
 

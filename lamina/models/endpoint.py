@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lamina.core.ports import Clock, ModelReport
-from lamina.errors import Unavailable
+from lamina.errors import TextRefused, Unavailable
 from lamina.models.prefixes import endpoint_identity, prefixes_of
 from lamina.models.retrying import MAY_BE_CHARGED, EndpointClient
 from lamina.models.token_budget import TokenBudget
@@ -55,6 +55,7 @@ class EndpointModel:
 
         Raises:
             Unavailable: If the endpoint does not answer in time, answers something else, or the day's budget is spent.
+            TextRefused: If it refuses these texts, or has no vector of one.
         """
         rows = np.zeros((len(texts), self.identity.dimension), dtype=np.float32)
         rows[:, 0] = 1
@@ -124,7 +125,7 @@ class EndpointModel:
         with np.errstate(over="ignore"):
             norms = np.linalg.norm(rows.astype(np.float64), axis=1, keepdims=True)
         if not np.isfinite(norms).all() or not norms.all():
-            raise Unavailable(PART, "its endpoint answers a vector without a direction")
+            raise TextRefused(PART, "its endpoint answers a vector without a direction")
         unit: NDArray[np.float32] = (rows / norms).astype(np.float32)
         return unit
 

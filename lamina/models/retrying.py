@@ -9,8 +9,8 @@ from typing import Any
 
 import httpx
 
-from lamina.errors import Unavailable
-from lamina.models.backoff import asked_wait_s, backoff_s, may_pass
+from lamina.errors import TextRefused, Unavailable
+from lamina.models.backoff import asked_wait_s, backoff_s, may_pass, refuses_request
 from lamina.settings.models import EndpointCalls
 
 logger = logging.getLogger(__name__)
@@ -45,7 +45,8 @@ class EndpointClient:
         """Return the JSON of the answer.
 
         Raises:
-            Unavailable: If every try failed, the deadline is over, or the endpoint refuses the request.
+            Unavailable: If every try failed, or the deadline is over.
+            TextRefused: If the endpoint refuses what the request holds.
         """
         until = time.monotonic() + self._calls.deadline_s
         for attempt in range(self._calls.max_retries + 1):
@@ -54,7 +55,8 @@ class EndpointClient:
                 return failure.value
             wait_s = backoff_s(self._calls.backoff_s, attempt) if asked_s is None else asked_s
             if attempt == self._calls.max_retries or not failure.may_pass or time.monotonic() + wait_s > until:
-                raise Unavailable(self._part, failure.reason, retry_after_s=max(1, int(asked_s or 1)))
+                kind = TextRefused if failure.refuses else Unavailable
+                raise kind(self._part, failure.reason, retry_after_s=max(1, int(asked_s or 1)))
             time.sleep(wait_s)
         raise AssertionError  # The last try returns or raises.
 
@@ -81,7 +83,8 @@ class EndpointClient:
                 return _Failed(NO_JSON, may_pass=False), None
         status = answer.status_code
         logger.warning("%s: the endpoint %s answers %d", self._part, self._url, status)
-        failed = _Failed(f"its endpoint answers {status}{_hint(status)}", may_pass=may_pass(status))
+        reason = f"its endpoint answers {status}{_hint(status)}"
+        failed = _Failed(reason, may_pass=may_pass(status), refuses=refuses_request(status))
         return failed, asked_wait_s(answer.headers.get("Retry-After", ""))
 
 
@@ -91,9 +94,10 @@ class _Answered:
 
 
 class _Failed:
-    def __init__(self, reason: str, *, may_pass: bool) -> None:
+    def __init__(self, reason: str, *, may_pass: bool, refuses: bool = False) -> None:
         self.reason = reason
         self.may_pass = may_pass
+        self.refuses = refuses
 
 
 def _read(answer: httpx.Response, until: float) -> bytes:

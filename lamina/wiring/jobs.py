@@ -52,6 +52,7 @@ from lamina.stores.postgres.retention import (
     end_user_profiles,
 )
 from lamina.stores.postgres.trash import end_trash
+from lamina.stores.postgres.vectors import end_refusals
 from lamina.stores.postgres.webhooks import WebhookTable
 from lamina.wiring.archives import build_archival
 from lamina.wiring.caches import build_cache_tables, longest_answer
@@ -241,6 +242,7 @@ def _upkeep(settings: Settings, pool: Pool, tools: Tools) -> CacheExpiryJob:  # 
         await end_feedback(pool, tenant)
         await end_operations(pool, tenant, cutoff=now - max(OPERATIONS_KEPT, trash_kept))
         await end_chains(pool, tenant, now)
+        await end_refusals(pool)
         return {
             **await tables.purge_expired(now, tenant),
             "grants": await end_grants(pool, tenant, cutoff=now - kept),

@@ -14,7 +14,7 @@ import psycopg
 import pytest
 from pydantic import ValidationError
 
-from lamina.errors import Misconfigured, Unavailable
+from lamina.errors import Misconfigured, TextRefused, Unavailable
 from lamina.models import retrying
 from lamina.models.batching import BatchingEmbedder
 from lamina.models.endpoint import EndpointModel
@@ -155,6 +155,24 @@ def test_a_bad_answer_names_the_fault_and_tells_nothing_of_its_text(
     assert "embedder is not available" in str(refusal.value)
     assert "secret" not in str(refusal.value)
     assert len(endpoint.asked) == tries
+
+
+@pytest.mark.parametrize("status", [400, 413, 415, 422, 451])
+def test_a_refusal_of_the_texts_is_told_from_other_failures(endpoint: ModelEndpoint, status: int) -> None:
+    endpoint.failing.append((status, {}, b""))
+
+    with pytest.raises(TextRefused, match=f"answers {status}"):
+        model_of(endpoint).encode(["tea"])
+
+
+@pytest.mark.parametrize("status", [302, 401, 402, 403, 404, 405, 407, 408, 409, 425, 429, 500, 503])
+def test_what_any_text_would_meet_is_no_refusal_of_these(endpoint: ModelEndpoint, status: int) -> None:
+    endpoint.failing += [(status, {}, b"")] * 9
+
+    with pytest.raises(Unavailable, match=f"answers {status}") as raised:
+        model_of(endpoint).encode(["tea"])
+
+    assert type(raised.value) is Unavailable
 
 
 def test_a_limit_that_lasts_is_told_with_its_time(endpoint: ModelEndpoint) -> None:

@@ -21,9 +21,9 @@ from lamina.core.queries import Query
 from lamina.core.runs import Order, Run, RunState
 from lamina.core.scope import Scope
 from lamina.core.tiers import Source
-from lamina.errors import Conflict, Misconfigured, Unavailable
+from lamina.errors import Conflict, Misconfigured, TextRefused, Unavailable
 from lamina.maintenance.driver import Driver, fan_out_over
-from lamina.maintenance.reembed import ReembedJob, ReembedPolicy
+from lamina.maintenance.reembed import PROBE, ReembedJob, ReembedPolicy
 from lamina.maintenance.row_writer import RowWriter
 from lamina.maintenance.undo import Undo
 from lamina.maintenance.worker import Worker
@@ -32,6 +32,7 @@ from lamina.models.hashing import HashingModel
 from lamina.stores.postgres.generations import activate_generation, begin_building, claim_generation
 from lamina.stores.postgres.knowledge import QUERIES
 from lamina.stores.postgres.outbox import enqueue_all
+from lamina.stores.postgres.vectors import end_refusals
 from lamina.text.words import words
 from lamina.wiring.jobs import job_limits
 from lamina.wiring.stores import utc_now
@@ -56,12 +57,14 @@ OLD, NEW = HashingModel(), Wordy()
 
 @dataclass
 class Recorded:
-    """Embeds, and keeps what it was asked; ``before`` each call something may happen."""
+    """Embeds, and keeps what it was asked; ``before`` each call something may happen, and it may refuse some texts."""
 
     model: Model
     texts: list[str] = field(default_factory=list)
     before: Callable[[], Awaitable[None]] | None = None
     fails_after: int | None = None
+    refuses: str | None = None
+    is_away_for: str | None = None
 
     async def embed(self, texts: Sequence[str]) -> Any:
         return await BatchingEmbedder(self.model).embed(texts)
@@ -71,6 +74,10 @@ class Recorded:
             await self.before()
         if self.fails_after is not None and len(self.texts) >= self.fails_after:
             raise Unavailable("embedder", "the process was killed")
+        if self.is_away_for is not None and any(self.is_away_for in text for text in texts):
+            raise Unavailable("embedder", "its endpoint did not answer")
+        if self.refuses is not None and any(self.refuses in text for text in texts):
+            raise TextRefused("embedder", "its endpoint answers 413")
         self.texts += texts
         return await BatchingEmbedder(self.model).embed_chunks(texts)
 
@@ -357,6 +364,112 @@ async def test_a_second_run_embeds_nothing(database: str, tmp_path: Path) -> Non
         assert runs[0].counts.changed == runs[0].counts.planned == len(first.texts) == len(owners(database, 2))
         assert [run.counts.planned for run in runs[1:]] == [0, 0]
         assert second.texts == again.texts == []
+
+
+REFUSED = "the green boat leaks at the stern"
+
+
+async def found_by_words(app: Application, text: str) -> list[str]:
+    generation = claim_generation(app.url, app.model.identity).number
+    query = Query(text, tuple(words(text)), Scope("acme"), 20, generation=generation, late_rows=False)
+    hits = (await app.tiers["notes"].searcher.search(query))[Source.NOTES_WARM]
+    assert isinstance(hits, tuple), hits
+    return [hit.memory.content for hit in hits]
+
+
+@pytest.mark.parametrize("page_rows", [2, 256])
+async def test_a_text_that_the_model_refuses_is_named_and_found_by_words_and_holds_up_no_other(
+    database: str, tmp_path: Path, page_rows: int
+) -> None:
+    async with served(database, tmp_path, OLD) as app:
+        await fill(app)
+        [(refused,)] = rows(database, "SELECT id FROM notes WHERE content = %s", REFUSED)
+
+        run = await reembed(app, Recorded(NEW, refuses=REFUSED), page_rows=page_rows)
+
+        assert run.state is RunState.DONE
+        [problem] = run.problems
+        assert str(refused) in problem
+        assert "answers 413" in problem
+        assert run.counts.planned - run.counts.changed == 1
+    async with served(database, tmp_path, NEW) as app:
+        near = await nearest(app, REFUSED, "notes", Source.NOTES_HYBRID)
+        by_words = await found_by_words(app, "leaks stern")
+        again = await reembed(app, Recorded(NEW, refuses=REFUSED), page_rows=page_rows)
+        accepting = Recorded(NEW)
+        late = await reembed(app, accepting, page_rows=page_rows)
+        last = Recorded(NEW)
+        await reembed(app, last, page_rows=page_rows)
+
+    assert claim_generation(database, NEW.identity).number == 2
+    assert owners(database, 1) == owners(database, 2)
+    assert by_words == [REFUSED]
+    assert near.get(REFUSED, 0) < 0.3
+    assert (again.problems, again.counts.changed) == (run.problems, 0)
+    assert (late.problems, late.counts.changed, accepting.texts) == ((), 1, [REFUSED])
+    assert all(is_made_by(NEW, row) for row in vectors(database, 2))
+    assert last.texts == []
+    assert rows(database, "SELECT count(*) FROM refused_texts") == [(0,)]
+
+
+async def test_refused_texts_of_every_kind_are_tried_again_and_near_to_nothing(database: str, tmp_path: Path) -> None:
+    async with served(database, tmp_path, OLD) as app:
+        await fill(app)
+        run = await reembed(app, Recorded(NEW, refuses="n"))
+        stand_ins = [np.asarray(row[6]) for row in vectors(database, 2) if not is_made_by(NEW, row)]
+        kinds = {row[0] for row in vectors(database, 2) if not is_made_by(NEW, row)}
+        number = activate_generation(database, NEW.identity, grace=timedelta(seconds=-60)).number
+        late = await reembed(app)
+
+    distinct = {tuple(row.round(5)): row for row in stand_ins}
+    nearness = [abs(float(one @ other)) for one in distinct.values() for other in distinct.values() if one is not other]
+    assert run.state is RunState.DONE
+    assert kinds == {"message", "note", "passage", "entity", "procedure"}
+    assert max(nearness) < 0.3
+    assert number == 2
+    assert late.problems == ()
+    assert all(is_made_by(NEW, row) for row in vectors(database, 2))
+
+
+@pytest.mark.parametrize(
+    "embedder", [Recorded(NEW, refuses=""), Recorded(NEW, refuses=REFUSED, is_away_for=PROBE)], ids=["all", "probe"]
+)
+async def test_a_model_that_takes_nothing_or_is_away_holds_the_run_up_and_refuses_no_text(
+    database: str, tmp_path: Path, embedder: Recorded
+) -> None:
+    async with served(database, tmp_path, OLD) as app:
+        await fill(app)
+
+        with pytest.raises(Unavailable):
+            await reembed(app, embedder)
+        refused = rows(database, "SELECT count(*) FROM refused_texts")
+        run = await reembed(app)
+
+    assert refused == [(0,)]
+    assert run.problems == ()
+    assert owners(database, 1) == owners(database, 2)
+    assert all(is_made_by(NEW, row) for row in vectors(database, 2))
+
+
+async def test_a_refused_text_that_is_changed_or_deleted_meanwhile_is_forgotten(database: str, tmp_path: Path) -> None:
+    async with served(database, tmp_path, OLD) as app:
+        await fill(app)
+        await reembed(app, Recorded(NEW, refuses="boat"))
+    async with served(database, tmp_path, NEW) as app:
+        notes = {note["content"]: note["id"] for note in (await app.client().get("/v1/notes")).json()["notes"]}
+        await app.client().patch(f"/v1/notes/{notes[REFUSED]}", json={"content": "the ferry was sold"})
+
+        embedder = Recorded(NEW, refuses="boat")
+        run = await reembed(app, embedder)
+        rows(database, "DELETE FROM notes")
+        await end_refusals(app.pool)
+
+        assert not any(notes[REFUSED] in problem for problem in run.problems)
+        assert "the ferry was sold" in embedder.texts
+        assert rows(database, "SELECT count(*) FROM refused_texts JOIN messages USING (id)")[0][0] > 0
+        assert rows(
+            database, "SELECT count(*) FROM refused_texts WHERE id = ANY(%s)", list(map(UUID, notes.values()))
+        ) == [(0,)]
 
 
 @pytest.mark.parametrize("killed_after", [1, 8])

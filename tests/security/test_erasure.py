@@ -55,6 +55,7 @@ LEFT_ALONE = (
     "quota_windows",
     "quotas",
     "receipt_keys",
+    "refused_texts",
     "response_agents",
     "schema_migrations",
     "shares",

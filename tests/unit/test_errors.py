@@ -16,6 +16,7 @@ from lamina.errors import (
     OutsideBounds,
     Overloaded,
     PreconditionFailed,
+    TextRefused,
     TooLarge,
     Unauthenticated,
     Unavailable,
@@ -36,6 +37,7 @@ EXAMPLES: list[LaminaError] = [
     Unavailable("postgres", "connection refused", 5),
     Unavailable("postgres", "connection refused"),
     Overloaded("embedder", "512 calls are waiting", 2),
+    TextRefused("embedder", "its endpoint answers 413"),
     LimitReached("tenant", "600 requests a minute", 2),
     Misconfigured("the vectors have 384 dimensions, the index 768", "run lamina reembed"),
 ]

@@ -148,7 +148,8 @@ FROM passages p
 JOIN documents d ON d.id = p.document_id
 WHERE p.tenant = %(tenant)s AND p.workspace = %(workspace)s AND p.namespace = %(namespace)s
   AND (%(after)s::uuid IS NULL OR p.id > %(after)s)
-  AND NOT EXISTS (SELECT FROM passage_chunks c WHERE c.passage_id = p.id AND c.generation = %(generation)s OFFSET 0)
+  AND (NOT EXISTS (SELECT FROM passage_chunks c WHERE c.passage_id = p.id AND c.generation = %(generation)s OFFSET 0)
+       OR EXISTS (SELECT FROM refused_texts f WHERE f.generation = %(generation)s AND f.id = p.id))
 ORDER BY p.id
 LIMIT %(limit)s
 

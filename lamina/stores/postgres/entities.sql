@@ -171,9 +171,10 @@ FROM entities e
 WHERE e.tenant = %(tenant)s AND e.workspace = %(workspace)s AND e.namespace = %(namespace)s
   AND (%(after)s::uuid IS NULL OR e.id > %(after)s)
   AND e.generation IS DISTINCT FROM %(generation)s::smallint
-  AND NOT EXISTS (SELECT FROM entity_embeddings o
-                  WHERE o.entity_id = e.id AND o.generation = %(generation)s AND o.text_hash = sha256_of(e.name)
-                  OFFSET 0)
+  AND (NOT EXISTS (SELECT FROM entity_embeddings o
+                   WHERE o.entity_id = e.id AND o.generation = %(generation)s AND o.text_hash = sha256_of(e.name)
+                   OFFSET 0)
+       OR EXISTS (SELECT FROM refused_texts f WHERE f.generation = %(generation)s AND f.id = e.id))
 ORDER BY e.id
 LIMIT %(limit)s
 
@@ -196,6 +197,7 @@ SELECT l.id, %(generation)s, l.tenant, l.workspace, l.namespace, m.guard, m.embe
 FROM locked l
 JOIN made m ON m.id = l.id
 ON CONFLICT (entity_id, generation) DO UPDATE SET text_hash = excluded.text_hash, embedding = excluded.embedding
+WHERE entity_embeddings.text_hash <> excluded.text_hash
 RETURNING entity_id AS id
 
 -- name: read_graph_nodes

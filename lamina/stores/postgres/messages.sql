@@ -270,14 +270,16 @@ WHERE m.id = ANY(%(ids)s) AND m.tenant = %(tenant)s AND m.compacted_at IS NULL
 
 -- name: find_unembedded_messages
 -- By id. Compacted messages have their vectors in a table of their own. OFFSET 0: looked up row by row, not by a
--- hash of all existing vectors, which each page would build anew.
+-- hash of all existing vectors, which each page would build anew. A vector in the place of a text that the model refused
+-- is none.
 SELECT m.id, m.content_hash AS guard, m.role, m.name, m.content
 FROM messages m
 WHERE m.tenant = %(tenant)s AND m.workspace = %(workspace)s AND m.namespace = %(namespace)s
   AND (%(after)s::uuid IS NULL OR m.id > %(after)s)
-  AND CASE WHEN m.compacted_at IS NULL
-      THEN NOT EXISTS (SELECT FROM message_chunks c WHERE c.message_id = m.id AND c.generation = %(generation)s OFFSET 0)
-      ELSE NOT EXISTS (SELECT FROM compacted_chunks c WHERE c.message_id = m.id AND c.generation = %(generation)s OFFSET 0) END
+  AND (CASE WHEN m.compacted_at IS NULL
+       THEN NOT EXISTS (SELECT FROM message_chunks c WHERE c.message_id = m.id AND c.generation = %(generation)s OFFSET 0)
+       ELSE NOT EXISTS (SELECT FROM compacted_chunks c WHERE c.message_id = m.id AND c.generation = %(generation)s OFFSET 0) END
+       OR EXISTS (SELECT FROM refused_texts f WHERE f.generation = %(generation)s AND f.id = m.id))
 ORDER BY m.id
 LIMIT %(limit)s
 

@@ -321,7 +321,8 @@ SELECT n.id, n.content_hash AS guard, n.content
 FROM notes n
 WHERE n.tenant = %(tenant)s AND n.workspace = %(workspace)s AND n.namespace = %(namespace)s AND n.deleted_at IS NULL
   AND (%(after)s::uuid IS NULL OR n.id > %(after)s)
-  AND NOT EXISTS (SELECT FROM note_chunks c WHERE c.note_id = n.id AND c.generation = %(generation)s OFFSET 0)
+  AND (NOT EXISTS (SELECT FROM note_chunks c WHERE c.note_id = n.id AND c.generation = %(generation)s OFFSET 0)
+       OR EXISTS (SELECT FROM refused_texts f WHERE f.generation = %(generation)s AND f.id = n.id))
 ORDER BY n.id
 LIMIT %(limit)s
 

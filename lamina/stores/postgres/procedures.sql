@@ -254,9 +254,10 @@ FROM procedures p
 WHERE p.tenant = %(tenant)s AND p.workspace = %(workspace)s AND p.namespace = %(namespace)s AND p.deleted_at IS NULL
   AND (%(after)s::uuid IS NULL OR p.id > %(after)s)
   AND p.generation IS DISTINCT FROM %(generation)s::smallint
-  AND NOT EXISTS (SELECT FROM procedure_embeddings o
-                  WHERE o.procedure_id = p.id AND o.generation = %(generation)s AND o.text_hash = sha256_of(p.trigger)
-                  OFFSET 0)
+  AND (NOT EXISTS (SELECT FROM procedure_embeddings o
+                   WHERE o.procedure_id = p.id AND o.generation = %(generation)s AND o.text_hash = sha256_of(p.trigger)
+                   OFFSET 0)
+       OR EXISTS (SELECT FROM refused_texts f WHERE f.generation = %(generation)s AND f.id = p.id))
 ORDER BY p.id
 LIMIT %(limit)s
 
@@ -279,6 +280,7 @@ SELECT l.id, %(generation)s, l.tenant, l.workspace, l.namespace, m.guard, m.embe
 FROM locked l
 JOIN made m ON m.id = l.id
 ON CONFLICT (procedure_id, generation) DO UPDATE SET text_hash = excluded.text_hash, embedding = excluded.embedding
+WHERE procedure_embeddings.text_hash <> excluded.text_hash
 RETURNING procedure_id AS id
 
 -- name: count_unembedded_procedures

@@ -1,4 +1,4 @@
-"""Vectors of a generation beside the active one: rows that lack them, and outdated vectors."""
+"""Vectors beside the active ones: rows that lack them, texts that their model refuses, and outdated vectors."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -45,10 +45,16 @@ async def read_unembedded(
 
 async def read_unembedded_of(pool: Pool, kind: str, area: Area, generation: int, ids: Sequence[UUID]) -> list[DictRow]:
     """Return those of these rows of a kind that lack vectors of a generation, as :func:`read_unembedded` does."""
+    async with connect(pool) as connection:
+        return await _read_unembedded_of(connection, kind, area, generation, ids)
+
+
+async def _read_unembedded_of(
+    connection: Connection, kind: str, area: Area, generation: int, ids: Sequence[UUID]
+) -> list[DictRow]:
     text = _AFTER.sub(rb"\1 = ANY(%(ids)s)", EMBEDDED[kind].unembedded)
     parameters = {**area.ids(), "generation": generation, "ids": list(ids), "limit": len(ids)}
-    async with connect(pool) as connection:
-        return await (await connection.execute(text, parameters)).fetchall()
+    return await (await connection.execute(text, parameters)).fetchall()
 
 
 async def write_vectors(
@@ -68,6 +74,50 @@ async def write_vectors(
         "embeddings": [Vector(chunk.vector()) for _, _, chunk in placed],
     }
     return [row["id"] async for row in await connection.execute(EMBEDDED[kind].embed, parameters)]
+
+
+async def keep_stand_ins(
+    connection: Connection, kind: str, area: Area, generation: int, rows: Sequence[EmbeddedRow]
+) -> list[UUID]:
+    """Write vectors in the place of those of texts that the model refuses; return the rows that had none.
+
+    The rows count as embedded at a switch to the generation, and as rows without vectors for the next run.
+    """
+    ids = [row.id for row in rows]
+    await connection.execute(QUERIES["keep_refusals"], {"generation": generation, "ids": ids})
+    return await write_vectors(connection, kind, area, generation, rows)
+
+
+async def drop_stand_ins(
+    connection: Connection, kind: str, area: Area, generation: int, rows: Sequence[EmbeddedRow]
+) -> None:
+    """Delete what stands in the place of these rows' vectors, where the model refused their texts until now.
+
+    A row whose text has changed since keeps the vectors that it has.
+    """
+    guards = {row.id: row.guard for row in rows}
+    parameters: dict[str, Any] = {**area.ids(), "generation": generation, "ids": list(guards)}
+    refused = [row["id"] async for row in await connection.execute(QUERIES["find_refusals"], parameters)]
+    if not refused:
+        return
+    statements = EMBEDDED[kind]
+    await connection.execute(_formatted("lock_refused", rows=statements.table), parameters | {"ids": refused})
+    present = await _read_unembedded_of(connection, kind, area, generation, refused)
+    parameters["ids"] = [row["id"] for row in present if bytes(row["guard"]) == guards[row["id"]]]
+    for table in statements.vectors:
+        await connection.execute(_formatted("delete_stand_ins", vectors=table.name, key=table.key), parameters)
+    await connection.execute(QUERIES["forget_refusals"], parameters)
+
+
+async def end_refusals(pool: Pool) -> None:
+    """Forget the refused texts of rows that are gone."""
+    gone = " AND ".join(f"NOT EXISTS (SELECT FROM {rows.table} r WHERE r.id = f.id)" for rows in EMBEDDED.values())
+    async with connect(pool) as connection:
+        await connection.execute(_formatted("end_refusals", gone=gone))
+
+
+def _formatted(name: str, **names: str) -> bytes:
+    return QUERIES[name].decode().format(**names).encode()
 
 
 async def find_outdated(

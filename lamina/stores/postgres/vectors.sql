@@ -22,3 +22,24 @@ WHERE g.generation = %(generation)s AND g.state = 'building' AND v.generation = 
   AND (%(workspace)s::text IS NULL OR v.workspace = %(workspace)s)
   AND (%(namespace)s::text IS NULL OR v.namespace = %(namespace)s)
 RETURNING v.{key} AS id
+
+-- name: find_refusals
+SELECT id FROM refused_texts WHERE generation = %(generation)s AND id = ANY(%(ids)s)
+
+-- name: lock_refused
+-- In the order of their ids, as everybody who locks several rows.
+SELECT r.id FROM {rows} r WHERE r.id = ANY(%(ids)s) AND r.tenant = %(tenant)s ORDER BY r.id FOR SHARE
+
+-- name: delete_stand_ins
+DELETE FROM {vectors} v
+WHERE v.{key} = ANY(%(ids)s) AND v.generation = %(generation)s AND v.tenant = %(tenant)s
+
+-- name: forget_refusals
+DELETE FROM refused_texts WHERE generation = %(generation)s AND id = ANY(%(ids)s)
+
+-- name: keep_refusals
+INSERT INTO refused_texts (generation, id) SELECT %(generation)s, unnest(%(ids)s::uuid[]) ON CONFLICT DO NOTHING
+
+-- name: end_refusals
+-- Of rows that are gone.
+DELETE FROM refused_texts f WHERE {gone}
