@@ -40,7 +40,7 @@ from lamina.stores.postgres.derived_notes import (
     read_sources,
 )
 from lamina.stores.postgres.entities import keep_entities
-from lamina.stores.postgres.epochs import bump_epoch
+from lamina.stores.postgres.epochs import bump_epoch, read_former_scopes
 from lamina.stores.postgres.events import record_events
 from lamina.stores.postgres.feedback import pinned
 from lamina.stores.postgres.inferred_edges import delete_inferences, insert_edges, read_edges, read_shared_links
@@ -168,7 +168,8 @@ class ConsolidationJob:
         rows = await read_consolidated(self._pool, area, SOURCE, moment)
         ended = tuple(row["id"] for row in rows if row["ends"])
         others = [row for row in rows if not (row["ends"] or row["is_pinned"])]
-        stale = await asyncio.to_thread(lambda: tuple(row["id"] for row in others if _is_stale(area, row)))
+        scopes = await self._scopes(area)
+        stale = await asyncio.to_thread(lambda: tuple(row["id"] for row in others if _is_stale(scopes, row)))
         plan = ConsolidationPlan(ended=ended, stale=stale) if ended or stale else None
         return Page(plan, {"of": _NOTES, "id": None}, planned=len(ended) + len(stale))
 
@@ -197,21 +198,29 @@ class ConsolidationJob:
         self, area: Area, found: Sequence[tuple[str | None, Cluster]]
     ) -> tuple[list[ConsolidatedNote], list[str]]:
         made, problems = [], []
+        scopes = await self._scopes(area)
         for user, cluster in found:
             try:
-                one = await self._consolidate(area, user, cluster)
+                one = await self._consolidate(area, scopes, user, cluster)
             except LaminaError as error:
                 problems.append(f"{len(cluster.members)} notes around {cluster.centre} of {area}: {error}")
             else:
                 made.extend([one] if one is not None else [])
         return made, problems
 
-    async def _consolidate(self, area: Area, user: str | None, cluster: Cluster) -> ConsolidatedNote | None:
+    async def _scopes(self, area: Area) -> list[Scope]:
+        """Return the scope by its present name, then by its former ones, from which ids of notes may follow."""
+        return [area.scope(), *await read_former_scopes(self._pool, area.scope())]
+
+    async def _consolidate(
+        self, area: Area, scopes: Sequence[Scope], user: str | None, cluster: Cluster
+    ) -> ConsolidatedNote | None:
         """Write the text of a cluster's note; ``None`` if that note exists, or was deleted or undone."""
         rows = await read_sources(self._pool, area, cluster.members)
         origins = [Origin(row["id"], bytes(row["content_hash"])) for row in rows]
-        key = cluster_key(area.scope(), user, origins)
-        if len(rows) < self._policy.least_members or await find_derived(self._pool, [key]):
+        keys = [cluster_key(scope, user, origins) for scope in scopes]
+        key = keys[0]
+        if len(rows) < self._policy.least_members or await find_derived(self._pool, keys):
             return None
         if (made := self._made.get(key)) is not None:
             return made
@@ -280,11 +289,16 @@ def _note(text: str, rows: Sequence[DictRow]) -> Note:
     )
 
 
-def _is_stale(area: Area, row: DictRow) -> bool:
-    """Report whether a consolidated note would have another id if it were made from its members today."""
+def _is_stale(scopes: Sequence[Scope], row: DictRow) -> bool:
+    """Report whether a consolidated note would have another id if it were made from its members today.
+
+    Args:
+        scopes: Its scope by the present name and the former ones.
+        row: The note, with the ids and hashes of its members.
+    """
     hashes = zip(row["members"], row["hashes"], strict=True)
     origins = [Origin(id_, bytes(content_hash)) for id_, content_hash in hashes]
-    return bool(cluster_key(area.scope(), row["user_id"], origins) != row["id"])
+    return row["id"] not in {cluster_key(scope, row["user_id"], origins) for scope in scopes}
 
 
 async def _dissolve(writer: RowWriter, area: Area, plan: ConsolidationPlan) -> RunCounts:

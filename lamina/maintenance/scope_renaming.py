@@ -26,6 +26,7 @@ from lamina.stores.postgres.renaming import (
     find_later,
     has_archived_notes,
     has_keys_that_gain,
+    keep_former_names,
     lock_page,
     lock_renamings,
     lock_session,
@@ -160,6 +161,7 @@ class ScopeRenaming:
         cursor = UUID(int=(ROUNDS * len(PARTS)) << _PART)
         await advance_operation(connection, operation.id, cursor, named)
         await complete_operation(connection, operation, tuple(operation.request), self._clock())
+        await keep_former_names(connection, ids)
         await open_places(connection, ids, operation.id)
         for workspace in sorted({ids["workspace"], ids["to_workspace"], *readers}):
             await bump_workspace_epochs(connection, operation.tenant, workspace, by_renaming=True)

@@ -1,8 +1,9 @@
 """The job summaries: older notes by day, the days by week, the weeks by month."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -11,6 +12,7 @@ from psycopg.rows import DictRow
 from lamina.core.areas import Area
 from lamina.core.memories import Note, as_utc
 from lamina.core.runs import RunCounts
+from lamina.core.scope import Scope
 from lamina.errors import Conflict, InvalidInput, LaminaError
 from lamina.extraction.extractive_summaries import SourceText, Summarizer
 from lamina.maintenance.derived_notes import DerivedNote, Deriver, PreparedDerivedNote, lock_if_unchanged
@@ -26,13 +28,19 @@ from lamina.policies.retention.summary_periods import (
 )
 from lamina.stores.postgres.connection import Pool
 from lamina.stores.postgres.derived_notes import find_derived, read_dated_notes, read_sources, read_summaries
+from lamina.stores.postgres.epochs import read_former_scopes
 from lamina.stores.postgres.feedback import pinned
 from lamina.stores.postgres.job_changes import RowChange
 
 SOURCE = "job:summaries"
 # Whole days, so that a busy day may make a slice larger; its texts are read only for due summaries.
 SLICE_NOTES = 2_000
+PATIENCE = timedelta(days=14)
+"""A week waits so long for a day that is due, and a month for a week: its summary may fail each time."""
 _LEVELS = tuple(Level)
+
+
+Find = Callable[[Sequence[DatedNote], Level], Awaitable[list[DueSummary]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +61,7 @@ class SummaryJob:
     """Summarises older notes; the notes themselves stay as they are.
 
     A page is a slice of days, then the weeks of a scope, then its months. A failed summary leaves no mark: the next
-    run finds it due again.
+    run finds it due again. A week waits for its days and a month for its weeks, though not for ever.
 
     Args:
         pool: Connections to Postgres.
@@ -94,14 +102,52 @@ class SummaryJob:
     async def _due(self, area: Area, after: PageCursor, moment: datetime) -> tuple[list[DueSummary], Page[None]]:
         at = after or {"level": Level.DAILY.value, "since": None}
         level = Level(at["level"])
-        notes, until = await self._slice(area, at["since"], moment) if level is Level.DAILY else ((), None)
         rows = await read_summaries(self._pool, area, SOURCE)
         present = [summary for row in rows if (summary := present_summary(row)) is not None]
-        found = due_summaries(area.scope(), notes, present, moment, self._policy)
-        due = [item for item in found if item.level is level]
-        known = await find_derived(self._pool, [item.key for item in due]) if due else set()
-        due = [item for item in due if item.key not in known]
-        return due, Page(None, _next_cursor(level, until), seen=len(notes), planned=len(due))
+        former = await read_former_scopes(self._pool, area.scope())
+        find = partial(self._find, area.scope(), former=former, present=present, moment=moment)
+        if level is Level.DAILY:
+            notes, until = await self._slice(area, at["since"], moment)
+            due, seen = await find(notes, level), len(notes)
+        else:
+            undone = await self._undone(area, find, moment)
+            due, until, seen = await find(undone, level), None, 0
+        return due, Page(None, _next_cursor(level, until), seen=seen, planned=len(due))
+
+    async def _find(
+        self,
+        scope: Scope,
+        notes: Sequence[DatedNote],
+        level: Level,
+        *,
+        former: Sequence[Scope],
+        present: Sequence[PresentSummary],
+        moment: datetime,
+    ) -> list[DueSummary]:
+        """List the due summaries of a level; they wait for none that was deleted, nor for ever for another."""
+        without: set[UUID] = set()
+        latest = moment - max(self._policy.after, self._policy.settle) - PATIENCE
+        while True:
+            found = due_summaries(scope, notes, present, moment, self._policy, former=former, without=without)
+            keys = [key for item in found for key in item.keys]
+            known = await find_derived(self._pool, keys) if keys else set()
+            deleted = {item.key for item in found if known.intersection(item.keys)}
+            overdue = {item.key for item in found if item.level is not level and item.end <= latest}
+            if not deleted | overdue:
+                return [item for item in found if item.level is level]
+            without |= deleted | overdue
+
+    async def _undone(self, area: Area, find: Find, moment: datetime) -> list[DatedNote]:
+        """Read the notes of the last days that are due and have no summary yet."""
+        first = moment - max(self._policy.after, self._policy.settle) - PATIENCE
+        since: str | None = first.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0).isoformat()
+        undone: list[DatedNote] = []
+        while since is not None:
+            notes, until = await self._slice(area, since, moment)
+            ids = {id_ for item in await find(notes, Level.DAILY) for id_ in item.sources}
+            undone += [note for note in notes if note.id in ids]
+            since = None if until is None else until.isoformat()
+        return undone
 
     async def _slice(
         self, area: Area, since: str | None, moment: datetime

@@ -1,5 +1,6 @@
 """Summaries and consolidation over a real Postgres, with the real embedding model where meaning counts."""
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -131,24 +132,160 @@ async def test_a_summary_goes_with_one_of_its_notes_and_is_made_from_the_others(
 
 
 class Failing:
-    """Fails until it is mended."""
+    """Fails until it is mended, at all texts or at those with certain words."""
 
-    def __init__(self) -> None:
+    def __init__(self, words: str = "") -> None:
         self.is_broken = True
+        self.words = words
 
     async def summarize(self, sources: Sequence[SourceText], *, most_tokens: int) -> str:
-        if self.is_broken:
+        if self.is_broken and any(self.words in source.text for source in sources):
             raise Unavailable("language model", "it is down")
         return " ".join(source.text for source in sources)[: most_tokens * 2]
 
 
+def job_with(app: Application, model: Failing, **options: Any) -> SummaryJob:
+    deriver = Deriver(
+        app.pool, BatchingEmbedder(app.model), app.model.identity, deadline_s=60, similar=SimilarLinks(3, 0.5)
+    )
+    return SummaryJob(app.pool, model, deriver, SummaryPolicy(), tokens=200, **options)
+
+
+async def titles_of(app: Application, **params: str) -> list[str]:
+    notes = await listed(app, **params)
+    return sorted(note["content"].split("\n")[0] for note in notes if "summary" in note["tags"])
+
+
+DAYS = ["Summary of 2026-09-07", "Summary of 2026-09-08", "Summary of 2026-09-09"]
+WEEK = "Summary of week 2026-W37"
+
+
+@pytest.mark.parametrize("slice_notes", [2, 2_000])
+async def test_a_week_waits_for_a_day_whose_summary_failed(application: Application, slice_notes: int) -> None:
+    await a_week_of(application)
+    model = Failing("On trip 1")
+    job = job_with(application, model, slice_notes=slice_notes)
+    order = Order("summaries", Area(application.tenant), MONDAY + timedelta(days=16))
+
+    dry = await driver_of(application, "summaries", job).start(replace(order, is_dry_run=True))
+    failed = await driver_of(application, "summaries", job).start(order)
+    without = await titles_of(application)
+    model.is_broken = False
+    mended = await driver_of(application, "summaries", job).start(order)
+
+    assert dry.counts.planned == 3
+    assert without == [DAYS[0], DAYS[2]]
+    assert len(failed.problems) == 1
+    assert mended.counts.changed == 2
+    assert await titles_of(application) == [*DAYS, WEEK]
+
+
+async def test_a_week_waits_not_for_ever_for_a_day_that_fails_each_time(application: Application) -> None:
+    await a_week_of(application)
+    model = Failing("On trip 1")
+    job = job_with(application, model)
+    order = Order("summaries", Area(application.tenant), MONDAY + timedelta(days=40))
+
+    await driver_of(application, "summaries", job).start(order)
+    without = await titles_of(application)
+    model.is_broken = False
+    mended = await driver_of(application, "summaries", job).start(order)
+
+    assert without == [DAYS[0], DAYS[2], WEEK]
+    assert mended.counts.changed == 3  # The day; and the week, with it, in the place of the one before.
+    assert await titles_of(application) == [*DAYS, WEEK]
+
+
+async def test_a_month_waits_not_for_ever_for_a_week_that_fails_each_time(application: Application) -> None:
+    for week in range(3):
+        for day in range(2):
+            for number in range(3):
+                text = f"In week {week} on trip {day} the crew loaded {number + 2} barrels"
+                await add(application, text, MONDAY + timedelta(weeks=week, days=day, hours=number))
+
+    class FailingWeek(Failing):
+        async def summarize(self, sources: Sequence[SourceText], *, most_tokens: int) -> str:
+            if len(sources) == 2 and any("week 1" in source.text for source in sources):
+                raise Unavailable("language model", "it is down")
+            return await super().summarize(sources, most_tokens=most_tokens)
+
+    job = job_with(application, FailingWeek("no such words"))
+    order = Order("summaries", Area(application.tenant), MONDAY + timedelta(days=31))
+    await driver_of(application, "summaries", job).start(order)
+    early = await titles_of(application)
+    late = replace(order, moment=MONDAY + timedelta(days=60))
+    await driver_of(application, "summaries", job).start(late)
+
+    assert [title for title in early if "week" in title] == [WEEK, "Summary of week 2026-W39"]
+    assert "Summary of September 2026" not in early
+    assert "Summary of September 2026" in await titles_of(application)
+
+
+async def test_a_week_waits_for_no_day_whose_summary_somebody_deleted(application: Application) -> None:
+    await a_week_of(application)
+    await run_job(application, "summaries", MONDAY + timedelta(days=11))
+    days = await titles_of(application)
+    [deleted] = [note for note in await listed(application) if note["content"].startswith(DAYS[1])]
+    assert (await application.client().delete(f"/v1/notes/{deleted['id']}")).is_success
+
+    run = await run_job(application, "summaries", MONDAY + timedelta(days=16))
+    again = await run_job(application, "summaries", MONDAY + timedelta(days=16))
+
+    assert days == DAYS
+    assert (run.counts.changed, again.counts.planned) == (1, 0)
+    assert await titles_of(application) == [DAYS[0], DAYS[2], WEEK]
+
+
+async def renamed(app: Application, **names: str) -> None:
+    admin = app.client(app.new_key(app.tenant, KeyRole.ADMIN))
+    answer = await admin.post("/v1/scopes/rename", json=names)
+    assert answer.is_success, answer.text
+    operation = answer.json()["operation"]
+    async with asyncio.timeout(120):
+        while operation["state"] != "complete":
+            await asyncio.sleep(0.05)
+            operation = (await admin.get(f"/v1/operations/{operation['id']}")).json()
+
+
+async def test_a_renamed_place_keeps_its_summaries_and_consolidated_notes(semantic: Application) -> None:
+    about, days = ({"workspace": "atlas", "namespace": name} for name in ("about", "days"))
+    texts = [
+        "The backup of the billing database runs every night at 02:00",
+        "Every night at 02:00 the billing database is backed up",
+        "Backups of the billing database run nightly at 02:00",
+    ]
+    for number, text in enumerate(texts):
+        await add(semantic, f"Note {number}: {text}", MONDAY + timedelta(hours=number), **about)
+    await a_week_of(semantic, **days)
+    await run_job(semantic, "consolidation", is_forced=True, **about)
+    await run_job(semantic, "summaries", in_days(1), **days)
+    [deleted] = [note for note in await listed(semantic, **days) if note["content"].startswith(DAYS[1])]
+    assert (await semantic.client().delete(f"/v1/notes/{deleted['id']}")).is_success
+    await run_job(semantic, "summaries", in_days(1), **days)
+    before = [*await listed(semantic, **about), *await listed(semantic, **days)]
+
+    await renamed(semantic, workspace="atlas", to_workspace="boreas")
+    await renamed(semantic, workspace="boreas", namespace="days", to_namespace="trips")
+    about, days = ({"workspace": "boreas", "namespace": name} for name in ("about", "trips"))
+    runs = [
+        await run_job(semantic, "consolidation", is_forced=True, **about),
+        await run_job(semantic, "summaries", in_days(1), **days),
+    ]
+    after = [*await listed(semantic, **about), *await listed(semantic, **days)]
+    await add(semantic, "The cook bought 77 lemons", MONDAY + timedelta(hours=5), **days)
+    third = await run_job(semantic, "summaries", in_days(1), **days)
+
+    tags = [tag for note in before for tag in note["tags"]]
+    assert [tags.count(tag) for tag in ("consolidated", "daily", "weekly")] == [1, 2, 1]
+    assert [(run.counts.planned, run.problems) for run in runs] == [(0, ()), (0, ())]
+    assert [(note["id"], note["content"]) for note in after] == [(note["id"], note["content"]) for note in before]
+    assert third.counts.changed == 4  # The day and its week, each in the place of the one before.
+
+
 async def test_a_failing_model_marks_nothing_as_done(application: Application) -> None:
     await a_week_of(application, days=1)
-    model, embedder = Failing(), BatchingEmbedder(application.model)
-    deriver = Deriver(
-        application.pool, embedder, application.model.identity, deadline_s=60, similar=SimilarLinks(3, 0.5)
-    )
-    job = SummaryJob(application.pool, model, deriver, SummaryPolicy(), tokens=200)
+    model = Failing()
+    job = job_with(application, model)
     order = Order("summaries", Area(application.tenant), in_days(1))
 
     dry = await driver_of(application, "summaries", job).start(replace(order, is_dry_run=True))

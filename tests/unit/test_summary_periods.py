@@ -213,6 +213,29 @@ def test_everything_done_level_by_level_leaves_nothing_due() -> None:
     assert levels == [{Level.DAILY}, {Level.WEEKLY}, {Level.MONTHLY}]
 
 
+def test_what_was_made_under_a_former_name_of_the_scope_is_not_due() -> None:
+    notes, renamed = three(at(11, 20)), Scope("acme", "boreas")
+    (day,) = due(notes)
+
+    assert due_summaries(renamed, notes, [made(day)], LATER, POLICY, former=[Scope("acme", "other"), ACME]) == ()
+    (changed,) = due_summaries(
+        renamed, [*notes[:2], note(3, at(11, 20), text="x")], [made(day)], LATER, POLICY, former=[ACME]
+    )
+    assert changed.replaces == day.key
+    assert changed.keys == (changed.key, *changed.former_keys)
+    assert len(set(changed.keys)) == 2
+
+
+def test_nothing_waits_for_a_summary_that_is_not_to_be_made() -> None:
+    days = [summary(1, Level.DAILY, at(11, 16)), summary(2, Level.DAILY, at(11, 17))]
+    undone = three(at(11, 18), 10)
+    (day,) = due(undone, days)
+
+    found = due_summaries(ACME, undone, days, LATER, POLICY, without={day.key})
+
+    assert [item.level for item in found] == [Level.WEEKLY]
+
+
 def test_ids_of_what_is_derived_depend_on_each_part_and_on_no_order() -> None:
     one, two = Origin(UUID(int=1), b"1"), Origin(UUID(int=2), b"2")
     ids = [

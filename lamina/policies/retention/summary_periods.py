@@ -1,10 +1,11 @@
 """The choice of periods that are due for a summary: days, then ISO weeks of days, then months of weeks, in UTC."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time, timedelta
 from enum import StrEnum
+from functools import partial
 from uuid import UUID
 
 from lamina.core.scope import Scope
@@ -68,6 +69,7 @@ class DueSummary:
         end: Of its period; the first moment after it.
         sources: Its notes, or summaries of the level below, in the order of time.
         replaces: The present summary of the same period, made from other sources.
+        former_keys: The ids that it would have had under former names of its scope.
     """
 
     key: UUID
@@ -78,6 +80,12 @@ class DueSummary:
     title: str
     sources: tuple[UUID, ...]
     replaces: UUID | None
+    former_keys: tuple[UUID, ...] = ()
+
+    @property
+    def keys(self) -> tuple[UUID, ...]:
+        """Return every id under which it may have been made."""
+        return (self.key, *self.former_keys)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +131,9 @@ def due_summaries(
     present: Sequence[PresentSummary],
     now: datetime,
     policy: SummaryPolicy,
+    *,
+    former: Sequence[Scope] = (),
+    without: Collection[UUID] = frozenset(),
 ) -> tuple[DueSummary, ...]:
     """List the summaries that are due now, days before weeks before months, older periods first.
 
@@ -136,44 +147,52 @@ def due_summaries(
         present: Summaries that exist, of the same periods.
         now: In UTC.
         policy: When a period is due.
+        former: The scope under its former names: what was made there from these sources is not due, either.
+        without: Keys of summaries that are not to be made; nothing waits for them.
     """
+    scopes = (scope, *former)
     known = {(summary.level, summary.user, _day(summary.start)): summary for summary in present}
-    daily = list(_due(scope, _days_of(notes), known, now, policy, policy.least_notes))
+    due = partial(_due, scopes, known=known, now=now, policy=policy, without=without)
+    daily = list(due(_days_of(notes), least=policy.least_notes))
     # A week waits for its days and a month for its weeks: their sources are about to change.
     weeks = _grouped(present, Level.DAILY, _week_period)
     for item in daily:
         weeks.pop(_week_period(item.user, _day(item.start)), None)
-    weekly = list(_due(scope, weeks, known, now, policy, policy.least_summaries))
+    weekly = list(due(weeks, least=policy.least_summaries))
     months = _grouped(present, Level.WEEKLY, _month_period)
     for item in (*daily, *weekly):
         months.pop(_month_period(item.user, _day(item.start)), None)
-    monthly = list(_due(scope, months, known, now, policy, policy.least_summaries))
+    monthly = list(due(months, least=policy.least_summaries))
     return (*_in_order(daily), *_in_order(weekly), *_in_order(monthly))
 
 
 def _due(
-    scope: Scope,
+    scopes: Sequence[Scope],
     periods: Mapping[_Period, Sequence[_Source]],
+    *,
     known: Mapping[tuple[Level, str | None, date], PresentSummary],
     now: datetime,
     policy: SummaryPolicy,
+    without: Collection[UUID],
     least: int,
 ) -> Iterator[DueSummary]:
     for period, sources in periods.items():
         summary = known.get((period.level, period.user, period.start))
-        due = _due_summary(scope, period, sources, summary)
-        is_new = summary is None or (summary.id != due.key and not summary.is_pinned)
+        due = _due_summary(scopes, period, sources, summary)
+        is_new = summary is None or (summary.id not in due.keys and not summary.is_pinned)
         is_settled = now - _midnight(period.settled_from) >= max(policy.after, policy.settle)
-        if len(sources) >= least and is_settled and is_new:
+        if len(sources) >= least and is_settled and is_new and due.key not in without:
             yield due
 
 
 def _due_summary(
-    scope: Scope, period: _Period, sources: Sequence[_Source], summary: PresentSummary | None
+    scopes: Sequence[Scope], period: _Period, sources: Sequence[_Source], summary: PresentSummary | None
 ) -> DueSummary:
     ordered = [item.origin for item in sorted(sources, key=lambda item: (item.moment, item.origin.id))]
+    kind = (period.level, period.start.isoformat())
+    key, *former_keys = (derived_id(scope, period.user, kind, ordered) for scope in scopes)
     return DueSummary(
-        key=derived_id(scope, period.user, (period.level, period.start.isoformat()), ordered),
+        key=key,
         level=period.level,
         user=period.user,
         start=_midnight(period.start),
@@ -181,6 +200,7 @@ def _due_summary(
         title=period.title,
         sources=tuple(origin.id for origin in ordered),
         replaces=summary.id if summary else None,
+        former_keys=tuple(former_keys),
     )
 
 

@@ -7,7 +7,7 @@ import psycopg
 
 from lamina.core.scope import Scope
 from lamina.errors import Unavailable
-from lamina.stores.postgres.connection import Connection, Pool, in_transaction, scope_parameters
+from lamina.stores.postgres.connection import Connection, Pool, connect, in_transaction, scope_parameters
 from lamina.stores.postgres.queries import load_queries
 
 QUERIES = load_queries("epochs.sql")
@@ -123,6 +123,13 @@ async def end_responses(connection: Connection, tenant: str, workspace: str, age
     """Make the responses of a workspace's agent stale, or everybody's if no agent is given."""
     parameters = {"tenant": tenant, "workspace": workspace, "agent_id": agent}
     await connection.execute(QUERIES["end_responses"], parameters)
+
+
+async def read_former_scopes(pool: Pool, scope: Scope) -> list[Scope]:
+    """Return a namespace's scope as it was called before each of its renamings."""
+    async with connect(pool) as connection:
+        cursor = await connection.execute(QUERIES["read_former_names"], scope_parameters(scope))
+        return [Scope(scope.tenant, *row["place"]) async for row in cursor]
 
 
 async def raise_epochs(pool: Pool, tenant: str, workspace: str | None) -> None:

@@ -33,6 +33,10 @@ WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND namespace IN ('', %(
 -- name: read_epoch
 SELECT epoch FROM epochs WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namespace)s
 
+-- name: read_former_names
+SELECT jsonb_array_elements(former) AS place FROM epochs
+WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namespace)s
+
 -- name: read_open_renaming
 -- Also one that was given up halfway, until it is ordered again, or back: its mark is replaced then.
 SELECT state FROM operations WHERE id = %(renaming)s AND state <> 'complete'

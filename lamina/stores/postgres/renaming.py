@@ -191,6 +191,11 @@ async def close_places(connection: Connection, ids: Ids, renaming: UUID) -> None
         await connection.execute(QUERIES["close_place"], place)
 
 
+async def keep_former_names(connection: Connection, ids: Ids) -> None:
+    """Write down how each namespace of a renamed place was called: the ids of its derived notes follow from that."""
+    await connection.execute(QUERIES["keep_former_names"], ids)
+
+
 async def open_places(connection: Connection, ids: Ids, renaming: UUID) -> None:
     """Let writes through again."""
     await connection.execute(QUERIES["open_places"], {**ids, "renaming": renaming})

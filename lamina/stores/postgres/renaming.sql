@@ -194,6 +194,19 @@ FROM (SELECT coalesce(%(namespace)s::text, '') AS namespace
 ORDER BY namespace
 ON CONFLICT (tenant, workspace, namespace) DO UPDATE SET epoch = e.epoch + 1, renaming = excluded.renaming
 
+-- name: keep_former_names
+-- Of the place that a renaming made, with those that it had before.
+UPDATE epochs n
+SET former = (
+    SELECT jsonb_agg(DISTINCT place)
+    FROM jsonb_array_elements(
+        coalesce(n.former, '[]') || coalesce(o.former, '[]') || jsonb_build_array(jsonb_build_array(o.workspace, o.namespace))
+    ) AS place)
+FROM epochs o
+WHERE o.tenant = %(tenant)s AND o.workspace = %(workspace)s AND o.namespace <> ''
+  AND (%(namespace)s::text IS NULL OR o.namespace = %(namespace)s)
+  AND n.tenant = o.tenant AND n.workspace = %(to_workspace)s AND n.namespace = coalesce(%(to_namespace)s::text, o.namespace)
+
 -- name: open_places
 UPDATE epochs SET renaming = NULL, epoch = epoch + 1
 WHERE tenant = %(tenant)s AND workspace IN (%(workspace)s, %(to_workspace)s) AND renaming = %(renaming)s
