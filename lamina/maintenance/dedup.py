@@ -1,7 +1,7 @@
 """The job dedup: of near-duplicate notes the newest survives and absorbs the others."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from uuid import UUID
@@ -55,22 +55,32 @@ class DedupJob:
         self._window = window
         self._page_notes = page_notes
 
-    async def decide(self, area: Area, after: PageCursor, moment: datetime) -> Page[MergePlan]:  # noqa: ARG002 - no clock
+    async def decide(self, area: Area, after: PageCursor, moment: datetime) -> Page[MergePlan]:
         """Read one page with the notes of the window before it, and decide."""
+        return await self.decide_without(area, after, moment, frozenset())
+
+    async def decide_without(
+        self,
+        area: Area,
+        after: PageCursor,
+        moment: datetime,  # noqa: ARG002 - no clock
+        gone: Collection[UUID],
+    ) -> Page[MergePlan]:
+        """Decide a page as if these notes, which pages before it absorb, were merged already."""
         found = await read_merge_page(
             self._pool, area, after, window=self._window, page_notes=self._page_notes, most_notes=MOST_NOTES
         )
         if found is None:
             return Page(None)
         last, rows = found
-        return await asyncio.to_thread(self._page, rows, last)
+        return await asyncio.to_thread(self._page, [row for row in rows if row["id"] not in gone], last)
 
     def _page(self, rows: Sequence[DictRow], last: DictRow) -> Page[MergePlan]:
         end = (last["created_at"], last["id"])
         inside = {row["id"] for row in rows if (row["created_at"], row["id"]) >= end}
         found = decide_merges(map(_candidate, rows), min_jaccard=self._min_jaccard, window=self._window)
         merges = tuple(merge for merge in found if merge.survivor_id in inside)
-        removals = sum(len(merge.absorbed_ids) for merge in merges)
+        leaving = frozenset(id_ for merge in merges for id_ in merge.absorbed_ids)
         after = {"created_at": end[0].isoformat(), "id": str(end[1])}
         members = {id_ for merge in merges for id_ in (merge.survivor_id, *merge.absorbed_ids)}
         states = {row["id"]: (row["version"], row["hits"], row["last_hit_at"]) for row in rows if row["id"] in members}
@@ -78,8 +88,9 @@ class DedupJob:
             MergePlan(merges, states) if merges else None,
             after,
             seen=len(inside),
-            planned=removals + len(merges),
-            removals=removals,
+            planned=len(leaving) + len(merges),
+            removals=len(leaving),
+            leaving=leaving,
         )
 
     async def act(self, writer: RowWriter, area: Area, plan: MergePlan) -> RunCounts:

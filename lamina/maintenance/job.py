@@ -1,5 +1,6 @@
 """The protocol of a job: it decides page by page, and acts on each decision in a transaction."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
@@ -26,6 +27,7 @@ class Page(Generic[Plan]):
         planned: Rows that the plan changes.
         removals: Of these, rows that leave every search.
         problems: Failures, in words; the next run decides their rows again.
+        leaving: The rows of ``removals``, where the job tells them apart (:class:`CountsAhead`).
     """
 
     plan: Plan | None
@@ -34,6 +36,7 @@ class Page(Generic[Plan]):
     planned: int = 0
     removals: int = 0
     problems: tuple[str, ...] = ()
+    leaving: frozenset[UUID] = frozenset()
 
 
 class Job(Protocol[Plan]):
@@ -58,6 +61,17 @@ class Removes(Protocol):
 
     async def size(self, area: Area) -> int:
         """Count the rows of the unit, of which the removals are a share."""
+        ...
+
+
+@runtime_checkable
+class CountsAhead(Protocol[Plan]):
+    """A job of which a page, decided before those ahead of it are carried out, would remove what they have removed."""
+
+    async def decide_without(
+        self, area: Area, after: PageCursor, moment: datetime, gone: Collection[UUID]
+    ) -> Page[Plan]:
+        """Decide a page as :meth:`Job.decide` does once these rows are gone."""
         ...
 
 

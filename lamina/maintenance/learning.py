@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
@@ -18,6 +19,7 @@ from lamina.core.ports import Embedder, ModelIdentity
 from lamina.core.procedures import Procedure, ProcedureOutcome
 from lamina.core.runs import RunCounts
 from lamina.core.scope import Scope
+from lamina.errors import Conflict
 from lamina.maintenance.job import Page, PageCursor
 from lamina.maintenance.row_writer import RowWriter
 from lamina.models.batching import mean_vector
@@ -197,6 +199,8 @@ class LearningJob:
     async def _count(self, writer: RowWriter, area: Area, row: DictRow, id_: UUID) -> None:
         scope: Scope = area.scope().narrowed(agent=row["agent_id"])
         outcome = ProcedureOutcome(row["succeeded"], run=f"turn {row['id']}")
-        await report_outcome(
-            writer.connection, scope, id_, outcome, writer.moment, row["witness"], learning=self._policy
-        )
+        # A caller may have reported a run of this name with the other result: that counts, and the turn has taught.
+        with suppress(Conflict):
+            await report_outcome(
+                writer.connection, scope, id_, outcome, writer.moment, row["witness"], learning=self._policy
+            )

@@ -9,7 +9,7 @@ from uuid import UUID
 from lamina.core.areas import Area
 from lamina.core.runs import Cursor, Partition, Run, RunCounts, RunState, SkippedScope, error_line
 from lamina.errors import Misconfigured, Unavailable
-from lamina.maintenance.job import Job, Page, PageCursor, Previews, Removes
+from lamina.maintenance.job import CountsAhead, Job, Page, PageCursor, Previews, Removes
 from lamina.maintenance.row_writer import RowWriter
 from lamina.stores.postgres.connection import Connection, Pool, in_transaction
 from lamina.stores.postgres.job_runs import JobRuns, advance_partition, count_changes
@@ -114,10 +114,14 @@ class Worker:
         Later pages are decided again, after those before them are applied.
         """
         first = page = await self._decide(run, area, None)
-        removals = page.removals
+        removals, gone = page.removals, set(page.leaving)
         while page.after is not None:
-            page = await self._decide(run, area, page.after)
+            if isinstance(self._job, CountsAhead):
+                page = await self._job.decide_without(area, page.after, run.order.moment, gone)
+            else:
+                page = await self._decide(run, area, page.after)
             removals += page.removals
+            gone |= page.leaving
         return removals, first
 
     async def _decide(self, run: Run, area: Area, after: PageCursor) -> Page[Any]:

@@ -162,6 +162,30 @@ async def test_learning_again_and_learning_in_parts_teach_each_run_once(
     assert (found["successes"], found["failures"]) == (3, 0)
 
 
+async def test_a_reported_run_of_the_name_of_a_turn_stops_no_learning(
+    application: Application, client: httpx.AsyncClient
+) -> None:
+    await run(client, "s1")
+    await learn(application)
+    [proposal] = await learnt(client)
+    await run(client, "s2")
+    async with application.pool.connection() as connection:
+        query = "SELECT id FROM agent_turns WHERE tenant = %s AND session_id = 's2' AND succeeded IS NOT NULL"
+        [turn] = await (await connection.execute(query, [application.tenant])).fetchall()
+    report = {"succeeded": False, "run": f"turn {turn['id']}"}
+    reported = await client.post(f"/v1/procedures/{proposal['id']}/outcomes", json=report)
+    await run(client, "s3", said="Please order new paper for the printer", tools=("find_shop", "order"))
+
+    await learn(application)
+    again = await learn(application)
+
+    assert reported.is_success, reported.text
+    known = [item for state in ("proposed", "active", "dropped") for item in await learnt(client, state)]
+    found = {item["trigger"]: (item["successes"], item["failures"]) for item in known}
+    assert found == {ASKED: (1, 1), "Please order new paper for the printer": (1, 0)}
+    assert again.counts.seen == 0
+
+
 async def test_two_runs_of_one_session_are_two(application: Application, client: httpx.AsyncClient) -> None:
     await run(client, "s")
     await run(client, "s", said="What is the weather in Lima like today?", tools=("read_weather", "tell_forecast"))

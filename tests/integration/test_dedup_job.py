@@ -1,14 +1,16 @@
 """The merge of near-duplicates over a real Postgres (field cases 5, 6 and 64)."""
 
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
 import pytest
 
-from lamina.core.runs import RunState
+from lamina.core.areas import Area
+from lamina.core.runs import Order, RunState
 from lamina.maintenance.dedup import DedupJob
 from tests.support.application import Application
-from tests.support.jobs import run_job, undo_run
+from tests.support.jobs import driver_of, run_job, undo_run
 
 PLAIN = "the harbour master asked us to move the green boat to the northern pier before the storm comes in"
 AGAIN = "The harbour master asked us to move the green boat to the northern pier, before the storm comes in!"
@@ -148,13 +150,6 @@ async def test_a_note_that_is_found_while_it_is_decided_upon_is_merged_by_the_ne
 
 
 async def test_pages_smaller_than_the_scope_merge_the_same(application: Application) -> None:
-    from datetime import UTC, datetime, timedelta
-
-    from lamina.core.areas import Area
-    from lamina.core.runs import Order
-    from lamina.maintenance.dedup import DedupJob
-    from tests.support.jobs import driver_of
-
     contents = [f"{PLAIN} on trip{number}" for number in range(6)]
     await write_apart(application, *[text for content in contents for text in (content, content + "!")])
     job = DedupJob(application.pool, min_jaccard=0.85, window=timedelta(days=30), page_notes=5)
@@ -163,3 +158,21 @@ async def test_pages_smaller_than_the_scope_merge_the_same(application: Applicat
 
     assert run.counts.removed == 6
     assert sorted(await texts(application)) == sorted(content + "!" for content in contents)
+
+
+async def test_a_removal_counts_once_in_a_scope_of_several_pages(application: Application) -> None:
+    others = [
+        f"{one} {two} {one}{two}"
+        for one in ("amber", "birch", "cedar", "delta", "ember")
+        for two in ("anchor", "beacon", "compass", "dinghy")
+    ]
+    # Each page has one of the five that say the same: the newest absorbs four of 25 notes, 16 %.
+    contents = [text for place in range(5) for text in (PLAIN + "!" * place, *others[4 * place : 4 * place + 4])]
+    await write_apart(application, *contents)
+    job = DedupJob(application.pool, min_jaccard=0.85, window=timedelta(days=30), page_notes=5)
+
+    run = await driver_of(application, "dedup", job).start(Order("dedup", Area(application.tenant), datetime.now(UTC)))
+
+    assert application.settings.jobs.most_removed == 0.2
+    assert (run.state, run.counts.removed, run.held) == (RunState.DONE, 4, ())
+    assert len(await texts(application)) == 21
