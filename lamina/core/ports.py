@@ -419,13 +419,21 @@ class Extractor(Protocol):
 
     costs_tokens: bool
 
-    async def extract(self, messages: Sequence[Message], ids: Sequence[UUID], user: str | None = None) -> Extraction:
+    async def extract(
+        self,
+        messages: Sequence[Message],
+        ids: Sequence[UUID],
+        user: str | None = None,
+        *,
+        before: Sequence[Message] = (),
+    ) -> Extraction:
         """Extract from messages; the notes name their message's id as ``message:<id>``.
 
         Args:
             messages: What was said.
             ids: Of the messages, in their order.
             user: Who says what users say without a name.
+            before: What was said before, and extracted then: it may explain the messages.
         """
         ...
 

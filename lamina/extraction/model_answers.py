@@ -46,6 +46,10 @@ edges: what the messages state between two such names: subject, a type in Englis
 married_to …), object. Keep the direction. A speaker without a name who says "I" has the name user in edges.
 Leave out what you do not find; empty lists are a good answer.
 """
+BEFORE = """\
+A message whose number is null was read before: it is there to tell you whom and what the others mean. List nothing \
+that it alone says.
+"""
 
 
 # Clamped before it is a float: an integer of 400 digits has none.
@@ -131,35 +135,45 @@ class SpokenMessage:
     message: Message
 
 
-def build_conversation(spoken: Sequence[SpokenMessage]) -> list[dict[str, str]]:
-    """Return the instructions and the messages, these as JSON, which no text can break out of."""
+def build_conversation(spoken: Sequence[SpokenMessage], before: Sequence[Message] = ()) -> list[dict[str, str]]:
+    """Return the instructions and the messages, these as JSON, which no text can break out of.
+
+    Args:
+        spoken: The messages to read.
+        before: Messages that were read before; they have no number.
+    """
+    numbered = [*((None, message) for message in before), *enumerate(item.message for item in spoken)]
     listed = [
         {
             "message": number,
-            "role": item.message.role.value,
-            "speaker": item.message.name,
-            "said_at": item.message.occurred_at.isoformat() if item.message.occurred_at else None,
-            "text": item.message.content,
+            "role": message.role.value,
+            "speaker": message.name,
+            "said_at": message.occurred_at.isoformat() if message.occurred_at else None,
+            "text": message.content,
         }
-        for number, item in enumerate(spoken)
+        for number, message in numbered
     ]
     return [
-        {"role": "system", "content": INSTRUCTIONS},
+        {"role": "system", "content": f"{INSTRUCTIONS}{BEFORE}" if before else INSTRUCTIONS},
         {"role": "user", "content": json.dumps(listed, ensure_ascii=False)},
     ]
 
 
-def supported_extraction(answer: Answer, spoken: Sequence[SpokenMessage], user: str | None = None) -> Extraction:
+def supported_extraction(
+    answer: Answer, spoken: Sequence[SpokenMessage], user: str | None = None, *, before: Sequence[Message] = ()
+) -> Extraction:
     """Return the part of an answer that the messages support.
 
     Left out are notes and facts of no message, facts that another than the user states, names that stand in no
-    message, and edges between others than these names. What others say of a person is less sure. Numbers are clamped
-    to 0..1; unknown categories are notes. An edge of "user" is one of the user who speaks without a name.
+    message, and edges between others than these names, and those in messages before. What others say of a person is
+    less sure. Numbers are clamped to 0..1; unknown categories are notes. An edge of "user" is one of the user who
+    speaks without a name.
     """
     entities = _entities(answer.entities, spoken)
+    earlier = _written(answer.entities, before)
     unnamed = [item for item in spoken if item.message.role is Role.USER and item.message.name is None]
     speaks = {} if user is None or not unnamed else {name_key(Role.USER): user_name(user)}
-    known = {entity.key: entity.name for entity in entities} | speaks
+    known = {entity.key: entity.name for entity in (*earlier, *entities)} | speaks
     notes = {note.content_hash(): note for note in _notes(answer.notes, spoken)}
     # An edge names no message: any speaker may have said it.
     speakers = [*speaks.values(), *(name for item in spoken if (name := speaker_name(item.message.name)))]
@@ -172,8 +186,11 @@ def supported_extraction(answer: Answer, spoken: Sequence[SpokenMessage], user: 
     people = tuple(
         Entity(name, "person", confidence=1.0) for name in of_user & {edge.subject for edge in edges.values()}
     )
+    ends = {end for edge in edges.values() for end in (edge.subject, edge.object)}
+    told_before = (entity for entity in earlier if entity.name in ends)
+    every = merge_equal_entities([*entities, *told_before])
     return Extraction(
-        tuple(notes.values()), tuple(_facts(answer.facts, spoken)), (*entities, *people), tuple(edges.values())
+        tuple(notes.values()), tuple(_facts(answer.facts, spoken)), (*every, *people), tuple(edges.values())
     )
 
 
@@ -233,10 +250,14 @@ def _snake_case(text: str) -> str:
 
 def _entities(answers: Sequence[EntityAnswer], spoken: Sequence[SpokenMessage]) -> tuple[Entity, ...]:
     speakers = [Entity(name, "person", confidence=1.0) for item in spoken if (name := speaker_name(item.message.name))]
-    # The model must not bring in names of its own.
-    written = {key for item in spoken for key in name_candidates(item.message.text())}
+    return merge_equal_entities([*speakers, *_written(answers, [item.message for item in spoken])])
+
+
+def _written(answers: Sequence[EntityAnswer], messages: Sequence[Message]) -> list[Entity]:
+    """Return the names that stand in one of the messages: the model must not bring in names of its own."""
+    written = {key for message in messages for key in name_candidates(message.text())}
     named = [Entity(name, answer.type) for answer in answers if (name := _name(answer.name))]
-    return merge_equal_entities([*speakers, *(entity for entity in named if entity.key in written)])
+    return [entity for entity in named if entity.key in written]
 
 
 def _name(text: str) -> str | None:

@@ -57,7 +57,14 @@ class RuleExtractor:
 
     costs_tokens = False
 
-    async def extract(self, messages: Sequence[Message], ids: Sequence[UUID], user: str | None = None) -> Extraction:
+    async def extract(
+        self,
+        messages: Sequence[Message],
+        ids: Sequence[UUID],
+        user: str | None = None,
+        *,
+        before: Sequence[Message] = (),  # noqa: ARG002 - the rules read each message by itself
+    ) -> Extraction:
         """Return the notes of every spoken message, the facts that users state of themselves, and the edges.
 
         Long texts are read in a thread, so that nobody else waits for it.

@@ -302,10 +302,13 @@ class Recorder:
         told: Collection[int] = (),
     ) -> PreparedTurn:
         ids = ids or [new_id() for _ in messages]
+        readable = [replace(message, content=composed(message.content)) for message in messages]
         places = [place for place in range(len(messages)) if place not in told]
-        readable = [replace(messages[place], content=composed(messages[place].content)) for place in places]
+        before = readable[: places[0]] if places else []
         extraction = (
-            await self._extractor.extract(readable, [ids[place] for place in places], scope.user)
+            await self._extractor.extract(
+                [readable[place] for place in places], [ids[place] for place in places], scope.user, before=before
+            )
             if self._extractor
             else Extraction()
         )

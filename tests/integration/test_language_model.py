@@ -459,6 +459,57 @@ async def test_a_turn_is_stored_with_what_the_model_found_and_without_it_when_th
     assert len(messages) == 2
 
 
+async def test_messages_from_before_explain_the_others_and_nothing_is_drawn_from_them(play: Play) -> None:
+    fact = {"message": 0, "key": "employer", "value": "Initech", "many": False, "domain": None}
+    answer = {
+        "notes": [{**ANSWER["notes"][0], "content": "Tom Brandt works at Initech."}],
+        "facts": [fact],
+        "entities": [{"name": name, "type": "person"} for name in ("Tom Brandt", "Initech", "Oslo", "Invented")],
+        "edges": [
+            {"subject": "Tom Brandt", "type": "works_at", "object": "Initech", "confidence": 0.9},
+            {"subject": "Invented", "type": "works_at", "object": "Initech", "confidence": 0.9},
+        ],
+    }
+    endpoint = play(completion(answer))
+    extractor = LanguageModelExtractor(endpoint.settings(), lambda: NOON)
+    earlier = [
+        Message(Role.USER, "Tom Brandt moved from Oslo."),
+        Message(Role.TOOL, "42"),
+        Message(Role.ASSISTANT, "What does he do?"),
+    ]
+
+    found = await extractor.extract([Message(Role.USER, "He works at Initech.")], [ID], before=earlier)
+    await extractor.close()
+
+    [call] = endpoint.asked
+    sent = [(item["message"], item["text"]) for item in json.loads(call["messages"][1]["content"])]
+    assert sent == [(None, "Tom Brandt moved from Oslo."), (None, "What does he do?"), (0, "He works at Initech.")]
+    assert "null was read before" in call["messages"][0]["content"]
+    assert [note.source for note in found.notes] == [f"message:{ID}"]
+    assert [statement.source for statement in found.statements] == [f"message:{ID}"]
+    assert [(edge.subject, edge.type, edge.object) for edge in found.edges] == [("Tom Brandt", "works_at", "Initech")]
+    assert {entity.name for entity in found.entities} == {"Tom Brandt", "Initech"}
+
+
+async def test_messages_from_before_take_a_part_of_a_call_at_most(play: Play) -> None:
+    endpoint = play(completion(EMPTY))
+    extractor = LanguageModelExtractor(endpoint.settings(call_tokens=4_000, answer_tokens=500), lambda: NOON)
+    earlier = [Message(Role.USER, f"We chose plan {number}. " + "Fine. " * 150) for number in range(9)]
+    said = [Message(Role.USER, f"We left plan {number}. " + "Fine. " * 300) for number in range(4)]
+
+    await extractor.extract(said, [UUID(int=number) for number in range(4)], before=earlier)
+    fallbacks = extractor.fallbacks
+    await extractor.close()
+
+    calls = [json.loads(call["messages"][1]["content"]) for call in endpoint.asked]
+    known = [item["text"][:16] for call in calls for item in call if item["message"] is None]
+    assert 0 < len(known) < 6
+    assert known == [message.content[:16] for message in earlier[-len(known) :]]
+    assert sum(any(item["message"] is None for item in call) for call in calls) == 1
+    assert sum(item["message"] is not None for call in calls for item in call) == 4
+    assert fallbacks == {}
+
+
 async def test_a_turn_that_is_sent_again_asks_the_model_for_its_new_messages_alone(
     play: Play, database: str, tmp_path: Path
 ) -> None:
@@ -483,8 +534,14 @@ async def test_a_turn_that_is_sent_again_asks_the_model_for_its_new_messages_alo
         keyed = [(await client.post("/v1/turns", json=undated, headers=key)).json() for _ in range(2)]
         notes = (await client.get("/v1/notes", params={"user": "ann"})).json()["notes"]
 
-    asked = [[one["text"] for one in json.loads(call["messages"][1]["content"])] for call in endpoint.asked]
-    assert asked == [[first["content"]], [second["content"]], ["We chose Go."]]
+    asked = [
+        [(one["message"], one["text"]) for one in json.loads(call["messages"][1]["content"])] for call in endpoint.asked
+    ]
+    assert asked == [
+        [(0, first["content"])],
+        [(None, first["content"]), (0, second["content"])],
+        [(0, "We chose Go.")],
+    ]
     assert [item["existed"] for item in longer["messages"]] == [True, False]
     assert again["messages"][0]["id"] == taught["messages"][0]["id"]
     assert keyed[0] == keyed[1]
