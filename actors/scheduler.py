@@ -17,15 +17,16 @@ from actors.instruments import process_meter, watch
 from lamina.aio.cancelling import cancel_all
 from lamina.core.areas import Area
 from lamina.core.metrics import JOB_ORDERS, CallOutcome
-from lamina.core.runs import BY_SCHEDULE, JobName, Order, Run
+from lamina.core.runs import BY_SCHEDULE, JobName, Order, Run, RunState
 from lamina.errors import LaminaError, describe_error
+from lamina.maintenance.driver import RETRIED
 from lamina.maintenance.schedule import schedules
 from lamina.private_files import deny_others
 from lamina.settings.loading import Settings
 from lamina.stores.postgres.connection import Connection, listen
 from lamina.stores.postgres.generations import lacks_vectors
-from lamina.stores.postgres.job_runs import CHANNEL, JobRuns, job_lock
-from lamina.wiring.jobs import jobs_edition, jobs_namespace
+from lamina.stores.postgres.job_runs import CHANNEL, INTERRUPTED, JobRuns, job_lock
+from lamina.wiring.jobs import jobs_edition, jobs_namespace, settings_digest
 from lamina.wiring.stores import build_pool, session_url, utc_now
 
 logger = logging.getLogger(__name__)
@@ -39,7 +40,7 @@ Launch = Callable[[Settings, UUID], Awaitable[None]]
 
 
 class Scheduler:
-    """Orders jobs by their schedule, and starts queued and interrupted runs.
+    """Orders jobs by their schedule, and starts queued and interrupted runs, but for those by other settings.
 
     Its whole state stands in Postgres: after a restart it goes on, and orders once the jobs that were due
     meanwhile. Two of them do no harm, since a run is driven under a lock.
@@ -53,6 +54,7 @@ class Scheduler:
     def __init__(self, settings: Settings) -> None:
         deny_others()
         self._settings = settings
+        self._digest = settings_digest(settings)
         logs.install(settings.logs)
         self._launch = _launcher(settings.jobs.launcher)
         self._pool = build_pool(settings)
@@ -129,8 +131,12 @@ class Scheduler:
         for run in await self._runs.open():
             if len(self._started) == MOST_DRIVEN:
                 return
-            if run.id not in self._started and await self._is_free(run):
+            if run.id in self._started or not await self._is_free(run):
+                continue
+            if run.state is RunState.UNDOING or run.order.settings_digest in (None, self._digest):
                 self._started[run.id] = asyncio.create_task(self._start(run.id))
+            elif utc_now() - run.created_at > RETRIED:
+                await self._runs.finish(run.id, RunState.FAILED, INTERRUPTED)
 
     async def _is_free(self, run: Run) -> bool:
         # Free again at once: it only tells whether a driver of another process works on the run, or has died.

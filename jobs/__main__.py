@@ -37,7 +37,7 @@ from lamina.maintenance import driver
 from lamina.maintenance.report import report
 from lamina.settings.loading import Settings
 from lamina.stores.postgres.job_runs import JobRuns
-from lamina.wiring.jobs import JOBS
+from lamina.wiring.jobs import JOBS, settings_digest
 from lamina.wiring.stores import build_pool, utc_now
 
 app = typer.Typer(help="Maintenance jobs over the cluster.", no_args_is_help=True, pretty_exceptions_enable=False)
@@ -82,7 +82,8 @@ def main(
         run = asyncio.run(_run_of(settings, name, undo or show))
     if show is None:
         with on_cluster(settings):
-            order = Order(name, Area.parse(scope or []), _moment(moment, dry_run), dry_run, force)
+            area, at = Area.parse(scope or []), _moment(moment, dry_run)
+            order = Order(name, area, at, dry_run, force, settings_digest=settings_digest(settings))
             run = asyncio.run(_run_to_end(settings, order) if undo is None else _undo(settings, undo))
     for line in report(run, JOBS[run.order.job].description):
         console.print(escape(line), highlight=False, soft_wrap=True)

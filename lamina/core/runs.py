@@ -99,6 +99,7 @@ class Order:
         is_forced: Whether it may remove more of a scope than otherwise.
         requested_by: Who: ``cli``, ``schedule`` or ``api``.
         moment: The time from which it decides, in UTC.
+        settings_digest: Of the settings that it works by; ``None``: those of the service, whichever it has then.
     """
 
     job: JobName
@@ -107,6 +108,7 @@ class Order:
     is_dry_run: bool = False
     is_forced: bool = False
     requested_by: str = "cli"
+    settings_digest: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -66,7 +66,7 @@ class Driver:
         return await self._runs.get(id_)
 
     async def start(self, order: Order, on_begin: Callable[[Run], None] | None = None) -> Run:
-        """Drive an order to its end: resume an interrupted run of the same order, or start a new one.
+        """Drive an order to its end: resume an interrupted run of the same order by its settings, or start a new one.
 
         Args:
             order: The order.
@@ -76,6 +76,7 @@ class Driver:
             Conflict: If another run of the job works on a part of the same area.
         """
         async with self._alone(order):
+            await self._runs.end_superseded(order)
             run = await self._runs.unfinished(order) or await self._runs.get(await self._runs.add(order))
             if on_begin is not None:
                 on_begin(run)

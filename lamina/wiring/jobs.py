@@ -357,6 +357,15 @@ def jobs_edition(settings: Settings) -> str:
     return digest(__version__, digest_with_secrets(settings)).hex()[:12]
 
 
+def settings_digest(settings: Settings) -> str:
+    """Return a digest of the settings by which jobs decide and act: the same wherever its stores and servers are."""
+    sections = (
+        *(settings.embedding, settings.language_model, settings.write, settings.procedures, settings.cold),
+        *(settings.history, settings.erasure, settings.events, settings.caches, settings.jobs),
+    )
+    return digest(*map(digest_with_secrets, sections)).hex()[:12]
+
+
 def digest_with_secrets(section: BaseModel) -> bytes:
     """Return a digest of a section that changes with its secrets, too, which a dump of it replaces by stars."""
 

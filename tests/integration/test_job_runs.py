@@ -1,13 +1,16 @@
 """Runs of jobs over a real Postgres: what they change, what they leave, how they go back."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from lamina.core.runs import RunState
+from lamina.core.areas import Area
+from lamina.core.runs import Order, RunState
 from lamina.errors import Conflict
+from lamina.stores.postgres.job_runs import JobRuns
 from tests.support.application import Application
-from tests.support.jobs import in_days, run_job, undo_run
+from tests.support.jobs import driver_of, in_days, run_job, undo_run
 
 
 async def notes_of(app: Application, columns: str = "content, temperature, weight") -> list[tuple[Any, ...]]:
@@ -41,6 +44,22 @@ async def test_a_sweep_demotes_what_is_idle_and_its_undo_brings_it_back(applicat
 
     assert undone.changed == 2
     assert [temperature for _, temperature, _ in await notes_of(application)] == ["warm", "warm"]
+
+
+async def test_a_run_by_other_settings_is_not_gone_on_with(application: Application) -> None:
+    await add(application, "the boat is green")
+    runs, area = JobRuns(application.pool), Area(application.tenant)
+    order = Order("sweep", area, in_days(8), settings_digest="new")
+    interrupted = [await runs.add(replace(order, settings_digest=digest)) for digest in ("old", "new", None)]
+
+    resumed = await driver_of(application, "sweep").start(order)
+    states = [(await runs.get(run)).state for run in interrupted]
+    another = await driver_of(application, "sweep").start(order)
+
+    assert resumed.id == interrupted[1]
+    assert resumed.order == order
+    assert states == [RunState.FAILED, RunState.DONE, RunState.QUEUED]
+    assert another.id not in interrupted
 
 
 async def test_a_second_run_changes_nothing(application: Application) -> None:

@@ -27,7 +27,7 @@ from lamina.core.runs import JOB_NAMES, JobName, Order, Run, RunState
 from lamina.errors import Misconfigured
 from lamina.maintenance.undo import request_undo
 from lamina.stores.postgres.job_runs import JobRuns, job_lock
-from lamina.wiring.jobs import jobs_namespace
+from lamina.wiring.jobs import jobs_namespace, settings_digest
 from lamina.wiring.stores import build_pool
 from tests.support.application import settings_for
 from tests.support.forks import JOBS, Fork
@@ -174,6 +174,24 @@ async def test_an_interrupted_run_is_gone_on_with_and_an_ended_one_is_not(waitin
 
     assert [interrupted] == LAUNCHED
     assert waiting.state(failed) == "failed"
+
+
+async def test_a_run_by_other_settings_is_left_to_these_and_ended_after_a_day(waiting: Waiting) -> None:
+    chosen = {"is_scheduled": False, "launcher": "tests.support.job_process:launch_here"}
+    own = settings_digest(settings_for(waiting.url, waiting.folder, jobs=chosen))
+    others = [await waiting.add(tenant=name, settings_digest=name) for name in ("a", "b")]
+    old = await waiting.add(tenant="c", settings_digest="c")
+    same = await waiting.add(tenant="d", settings_digest=own)
+    with psycopg.connect(waiting.url) as connection:
+        connection.execute("UPDATE job_runs SET created_at = now() - interval '25 hours' WHERE id = %s", [old])
+    async with waiting.scheduler():
+        await waiting.has_ended(same)
+        failed = await waiting.has_ended(old, RunState.FAILED)
+        # After a look at all that is open.
+        await waiting.has_ended(await waiting.add(tenant="e"))
+
+    assert [waiting.state(run) for run in others] == ["queued", "queued"]
+    assert "by its settings" in (failed.error or "")
 
 
 async def test_while_somebody_else_drives_a_run_nothing_is_started(waiting: Waiting) -> None:

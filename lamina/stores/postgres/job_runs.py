@@ -30,6 +30,7 @@ MOST_PROBLEMS = 100
 UNITS_PAGE = 500
 # How long a run that can no longer be undone is still listed.
 KEPT = timedelta(days=60)
+INTERRUPTED = "it was interrupted, and nobody went on with it by its settings"
 _LOCK_SEED = 0x6A6F6273  # "jobs"
 _UNITS = {"namespaces": QUERIES["list_job_namespaces"], "tenants": QUERIES["list_job_tenants"]}
 _COUNT_UNITS = {"namespaces": QUERIES["count_job_namespaces"], "tenants": QUERIES["count_job_tenants"]}
@@ -58,6 +59,7 @@ class JobRuns(PostgresStore):
             "is_forced": order.is_forced,
             "requested_by": order.requested_by,
             "moment": order.moment,
+            "settings_digest": order.settings_digest,
         }
 
         async def insert(connection: Connection) -> Json:
@@ -124,15 +126,14 @@ class JobRuns(PostgresStore):
         return row
 
     async def unfinished(self, order: Order) -> Run | None:
-        """Return the unfinished run of the same job and kind on the same area, if there is one."""
-        row = await self._row(
-            QUERIES["find_unfinished_run"],
-            **order.area.ids(),
-            job=order.job,
-            is_dry_run=order.is_dry_run,
-            is_forced=order.is_forced,
-        )
+        """Return the unfinished run of the same job and kind on the same area by the same settings, if there is one."""
+        row = await self._row(QUERIES["find_unfinished_run"], **_kind_of(order))
         return None if row is None else await self.get(row["id"])
+
+    async def end_superseded(self, order: Order) -> None:
+        """End interrupted runs of the same kind by other settings; the caller holds the lock on their area."""
+        for row in await self._rows(QUERIES["find_superseded_runs"], **_kind_of(order)):
+            await self.finish(row["id"], RunState.FAILED, INTERRUPTED)
 
     async def _find(self, **chosen: Any) -> list[Run]:
         names = ("id", "job", "tenant", "workspace", "namespace", "states")
@@ -296,6 +297,16 @@ async def _try_lock(connection: Connection, function: str, key: Sequence[str]) -
     return bool(row and row["took"])
 
 
+def _kind_of(order: Order) -> dict[str, Any]:
+    return {
+        **order.area.ids(),
+        "job": order.job,
+        "is_dry_run": order.is_dry_run,
+        "is_forced": order.is_forced,
+        "settings_digest": order.settings_digest,
+    }
+
+
 def _run(row: DictRow) -> Run:
     order = Order(
         job=row["job"],
@@ -304,6 +315,7 @@ def _run(row: DictRow) -> Run:
         is_dry_run=row["is_dry_run"],
         is_forced=row["is_forced"],
         requested_by=row["requested_by"],
+        settings_digest=row["settings_digest"],
     )
     return Run(
         id=row["id"],

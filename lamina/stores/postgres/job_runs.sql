@@ -1,7 +1,8 @@
 -- name: insert_job_run
-INSERT INTO job_runs (id, job, tenant, workspace, namespace, state, is_dry_run, is_forced, requested_by, moment)
+INSERT INTO job_runs (
+    id, job, tenant, workspace, namespace, state, is_dry_run, is_forced, requested_by, moment, settings_digest)
 VALUES (%(id)s, %(job)s, %(tenant)s, %(workspace)s, %(namespace)s, 'queued', %(is_dry_run)s, %(is_forced)s,
-        %(requested_by)s, %(moment)s)
+        %(requested_by)s, %(moment)s, %(settings_digest)s)
 
 -- name: hold_orders
 -- Until the transaction ends: two orders that count at once would both be the last one.
@@ -14,17 +15,26 @@ SELECT count(*) AS runs FROM job_runs WHERE tenant = %(tenant)s AND state IN ('q
 SELECT max(created_at) AS at FROM job_runs WHERE job = %(job)s AND requested_by = %(requested_by)s
 
 -- name: find_unfinished_run
--- The unfinished run of the same job and kind on the same area.
+-- The unfinished run of the same job and kind on the same area by the same settings.
 SELECT id FROM job_runs
 WHERE job = %(job)s AND state IN ('queued', 'running') AND (is_dry_run, is_forced) = (%(is_dry_run)s, %(is_forced)s)
   AND (tenant, workspace, namespace) IS NOT DISTINCT FROM (%(tenant)s::text, %(workspace)s::text, %(namespace)s::text)
+  AND settings_digest IS NOT DISTINCT FROM %(settings_digest)s::text
 ORDER BY created_at
 LIMIT 1
+
+-- name: find_superseded_runs
+-- Those by other settings than the one that works on the area now; those of the service wait for their turn.
+SELECT id FROM job_runs
+WHERE job = %(job)s AND state IN ('queued', 'running') AND (is_dry_run, is_forced) = (%(is_dry_run)s, %(is_forced)s)
+  AND (tenant, workspace, namespace) IS NOT DISTINCT FROM (%(tenant)s::text, %(workspace)s::text, %(namespace)s::text)
+  AND settings_digest <> %(settings_digest)s::text
+ORDER BY created_at
 
 -- name: find_runs
 -- Runs with the sums over their partitions, the latest first.
 SELECT r.id, r.job, r.tenant, r.workspace, r.namespace, r.state, r.is_dry_run, r.is_forced, r.requested_by, r.moment,
-       r.plan, r.created_at, r.started_at, r.finished_at, r.undone_at, r.undone, r.error,
+       r.settings_digest, r.plan, r.created_at, r.started_at, r.finished_at, r.undone_at, r.undone, r.error,
        coalesce(p.units, 0) AS units, coalesce(p.seen, 0) AS seen, coalesce(p.planned, 0) AS planned,
        coalesce(p.changed, 0) AS changed, coalesce(p.removed, 0) AS removed,
        coalesce(p.held, '[]') AS held, coalesce(p.problems, '[]') AS problems
