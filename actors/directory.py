@@ -29,7 +29,7 @@ class RemoteShard:
     """The CacheShard port over a named actor.
 
     Ray restarts a killed actor, empty. If it is gone for good, the next caller makes another one; of several callers
-    at a time, Ray lets one win.
+    at a time, Ray lets one win. None is made again once those of another edition have taken the place of its own.
 
     Args:
         name: The actor's name.
@@ -74,9 +74,9 @@ class RemoteShard:
         await self._call("settle", space, digest, group=CLAIMS)
 
     async def _call(self, method: str, *arguments: Any, group: str | None = None) -> Any:
-        handle = self._handle or await self._lookup.run(self._name, self._make)
-        called = getattr(handle, method)
         try:
+            handle = self._handle or await self._lookup.run(self._name, self._make)
+            called = getattr(handle, method)
             return await (called.options(concurrency_group=group) if group else called).remote(*arguments)
         except RayActorError as error:
             self._handle = None  # It is looked up again: the actor may be gone for good.
@@ -85,7 +85,7 @@ class RemoteShard:
             raise Unavailable("cache", type(error).__name__) from error
 
     async def _make(self) -> "ActorHandle[CacheShardActor]":
-        self._handle = await asyncio.to_thread(make, self._name, self._namespace, self._limits, self._resources)
+        self._handle = await asyncio.to_thread(make_again, self._name, self._namespace, self._limits, self._resources)
         return self._handle
 
 
@@ -113,6 +113,22 @@ def make(
     remote: Any = ray.remote  # Its types know nothing of concurrency groups.
     actor = remote(concurrency_groups={CLAIMS: MAX_CONCURRENCY})(CacheShardActor)
     return cast("ActorHandle[CacheShardActor]", actor.options(**options).remote(limits))
+
+
+def make_again(
+    name: str, namespace: str, limits: ShardLimits, resources: Mapping[str, float]
+) -> "ActorHandle[CacheShardActor]":
+    """Return the actor of this name, made if it is gone and no other edition has taken the place of its own.
+
+    Raises:
+        Unavailable: If one has: a replica of before drains, and nobody would end what it made.
+    """
+    with suppress(ValueError):
+        return ray.get_actor(name, namespace=namespace)
+    edition, _, _ = name.rpartition("-")
+    if any(not other.startswith(f"{edition}-") for other in _named_in(namespace)):
+        raise Unavailable("cache", "the shards of another edition have taken its place")
+    return make(name, namespace, limits, resources)
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,9 +171,13 @@ class Directory:
 
 def retire(namespace: str, current: AbstractSet[str]) -> list[str]:
     """End the actors of this namespace that are not current; return their names."""
-    listed = ray.util.list_named_actors(all_namespaces=True)
-    old = [item["name"] for item in listed if item["namespace"] == namespace and item["name"] not in current]
+    old = [name for name in _named_in(namespace) if name not in current]
     for name in old:
         with suppress(ValueError):  # It has ended meanwhile.
             ray.kill(ray.get_actor(name, namespace=namespace))
     return old
+
+
+def _named_in(namespace: str) -> list[str]:
+    listed = ray.util.list_named_actors(all_namespaces=True)
+    return [item["name"] for item in listed if item["namespace"] == namespace]

@@ -14,7 +14,7 @@ from actors.scheduler import open_scheduler
 from lamina.core.cache_layers import CacheEntry, CacheKey, Layer, ShardQuery
 from lamina.core.cache_stats import ShardUpdate
 from lamina.core.ports import CacheShard
-from lamina.errors import LaminaError
+from lamina.errors import LaminaError, Unavailable
 from lamina.policies.caching.shard import LayerLimits, ShardLimits
 from lamina.settings.loading import load_settings
 from lamina.wiring.jobs import jobs_namespace
@@ -115,6 +115,16 @@ async def _use_shards() -> None:
     directory("second", 2).open()
     assert actors_in("one") == ["cache-second-0", "cache-second-1"], actors_in("one")
     assert actors_in("other") == ["cache-first-0"], "another database's shards are left alone"
+
+    async def is_refused() -> bool:
+        try:
+            await shard.stats()
+        except Unavailable as error:
+            return "another edition" in error.reason
+        return False
+
+    assert await until(is_refused), "a replica of before makes its shards no more"
+    assert actors_in("one") == ["cache-second-0", "cache-second-1"], actors_in("one")
 
     newer = directory("second", 2).shards()["cache-second-0"]
     assert await until(newer.stats)
