@@ -445,7 +445,8 @@ CREATE TABLE public.epochs (
     emptied_at timestamp with time zone,
     emptied_epoch bigint,
     written_at timestamp with time zone,
-    renaming uuid
+    renaming uuid,
+    former jsonb
 );
 CREATE TABLE public.erasures (
     id uuid NOT NULL,
@@ -550,6 +551,7 @@ CREATE TABLE public.job_runs (
     undone_at timestamp with time zone,
     undone jsonb,
     error text,
+    settings_digest text,
     CONSTRAINT job_runs_state_check CHECK ((state = ANY (ARRAY['queued'::text, 'running'::text, 'done'::text, 'stopped'::text, 'failed'::text, 'undoing'::text, 'undone'::text])))
 );
 CREATE TABLE public.memory_links (
@@ -872,6 +874,10 @@ CREATE TABLE public.receipt_keys (
     public_key bytea NOT NULL,
     created_at timestamp with time zone DEFAULT now() NOT NULL
 );
+CREATE TABLE public.refused_texts (
+    generation smallint NOT NULL,
+    id uuid NOT NULL
+);
 CREATE TABLE public.response_agents (
     tenant text NOT NULL,
     workspace text NOT NULL,
@@ -1131,6 +1137,8 @@ ALTER TABLE ONLY public.quotas
     ADD CONSTRAINT quotas_pkey PRIMARY KEY (tenant, subject, resource);
 ALTER TABLE ONLY public.receipt_keys
     ADD CONSTRAINT receipt_keys_pkey PRIMARY KEY (id);
+ALTER TABLE ONLY public.refused_texts
+    ADD CONSTRAINT refused_texts_pkey PRIMARY KEY (generation, id);
 ALTER TABLE ONLY public.response_agents
     ADD CONSTRAINT response_agents_pkey PRIMARY KEY (tenant, workspace, agent);
 ALTER TABLE ONLY public.response_chains
