@@ -12,6 +12,7 @@ from fastapi.openapi.utils import get_openapi
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from deployments import pages, problems
 from deployments.access import accesses
@@ -118,7 +119,7 @@ def build_api(services: Services) -> FastAPI:
         app.add_route(path, answer_metadata, include_in_schema=False)
     # Its calls come to the same routes, of which the key is checked already.
     behind = _within_limits(_with_routes(services))
-    app.state.gateway = GatewayRoute(behind, services.settings, services.reads.chains)
+    app.state.gateway = GatewayRoute(_weighed(behind), services.settings, services.reads.chains)
     doors = [McpRoute(behind, services), app.state.gateway]
     app.router.routes.extend(doors)
     _within_limits(app, *doors)
@@ -149,6 +150,15 @@ def _within_limits(app: FastAPI, *others: BaseRoute) -> FastAPI:
     routes = [*others, *(route for router in ALL_ROUTERS for route in router.routes)]
     app.add_middleware(BodyLimit, routes=routes)
     return app
+
+
+def _weighed(behind: ASGIApp) -> ASGIApp:
+    """Return the API for calls on behalf of a request that was let in: a turn is recorded after its answer was sent."""
+
+    async def call(scope: Scope, receive: Receive, send: Send) -> None:
+        await behind({**scope, "state": {**scope["state"], "is_weighed": True}}, receive, send)
+
+    return call
 
 
 @cache

@@ -20,9 +20,11 @@ LOOK_S = 1.0
 def share_limits(settings: Settings) -> FairShareLimits:
     """Return the shares of a router's replica."""
     router, door = settings.serve.router, settings.serve.front_door
+    of_tenant = max(1, int(door.tenant_share * router.max_ongoing_requests))
     return FairShareLimits(
         of_key=max(1, int(door.key_share * router.max_ongoing_requests)),
-        of_tenant=max(1, int(door.tenant_share * router.max_ongoing_requests)),
+        of_tenant=of_tenant,
+        of_tenant_alone=max(of_tenant, int(door.tenant_alone_share * router.max_ongoing_requests)),
         worked_on=door.tenant_requests,
         active_s=ACTIVE_S,
     )
@@ -65,9 +67,9 @@ class FairPlaces:
             LimitReached: If its key or tenant has too many requests in hand.
         """
         tenant, key = principal.tenant, principal.key_id
-        whose = self._share.refusal(tenant, key, self._clock())
-        if whose is not None:
-            most = self._limits.of_key if whose == "key" else self._limits.of_tenant
+        refusal = self._share.refusal(tenant, key, self._clock())
+        if refusal is not None:
+            whose, most = refusal
             raise LimitReached(whose, f"{most} requests at the same time")
         self._share.take(tenant, key)
         try:

@@ -67,7 +67,10 @@ class FrontDoor:
         self._unkeyed = AddressRates(self._limits.unkeyed_requests_per_minute)
         self._slowed = self._draining = 0
         self._most_slowed = max(1, services.settings.serve.router.max_ongoing_requests // _SLOWED_SHARE)
-        self._places = FairPlaces(share_limits(services.settings), clock)
+        shares = share_limits(services.settings)
+        # Of the places that no tenant can take alone, half: those without one must not take the others' instead.
+        self._most_drained = max(1, (services.settings.serve.router.max_ongoing_requests - shares.of_tenant_alone) // 2)
+        self._places = FairPlaces(shares, clock)
         self._clock = clock
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -108,7 +111,7 @@ class FrontDoor:
         """Throw away the body of a request that has no place, of so many at once and while it comes."""
         self._draining += 1
         try:
-            is_room = self._draining <= self._most_slowed
+            is_room = self._draining <= self._most_drained
             await exchange.finish(MAX_DRAINED_WITHOUT_PLACE_BYTES if is_room else 0, MOST_SILENCE_S)
         finally:
             self._draining -= 1

@@ -15,8 +15,20 @@ LONG_BODY_BYTES = 50_000
 _CHARSETS = ("utf", "us-ascii")
 
 
-class _JsonRequest(Request):
+class JsonRequest(Request):
+    """A request whose body is JSON that says everything once."""
+
+    @property
+    def parsed(self) -> Any:
+        """The body as it was read; ``None`` if there was none to read."""
+        return getattr(self, "_json", None)
+
     async def json(self) -> Any:
+        """Return the body.
+
+        Raises:
+            InvalidInput: If it is no such JSON.
+        """
         if not hasattr(self, "_json"):
             self._refuse_charset()
             body = await self.body()
@@ -44,6 +56,6 @@ class JsonRoute(APIRoute):
         handle = super().get_route_handler()
 
         async def handle_json(request: Request) -> Response:
-            return await handle(_JsonRequest(request.scope, request.receive))
+            return await handle(JsonRequest(request.scope, request.receive))
 
         return handle_json

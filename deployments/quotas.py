@@ -16,6 +16,7 @@ from lamina.core.principals import Principal
 from lamina.core.quotas import STORED, TENANT, WINDOWS_S, Limits, Resource, Spending
 from lamina.errors import LaminaError, LimitReached
 from lamina.policies.limits.allowance import Allowance
+from lamina.policies.limits.request_weight import most_cost
 from lamina.settings.serving import QuotasSettings
 from lamina.stores.postgres.quotas import REFRESH_S, GrantAsk, Limited, Quotas
 
@@ -28,6 +29,13 @@ _PERIODS = {60: "minute", 86_400: "day"}
 class _Held(NamedTuple):
     limited: Limited
     allowance: Allowance
+    cost: int = 0
+    """Of a request, before it is worked on."""
+
+    @property
+    def least(self) -> int:
+        """The least amount with which the request is worked on."""
+        return max(1, self.cost)
 
 
 @dataclass(slots=True)
@@ -63,26 +71,39 @@ class QuotaDesk:
         self._reading: asyncio.Task[None] | None = None
         self._taking: asyncio.Task[None] | None = None
 
-    async def admit(self, principal: Principal) -> None:
+    async def admit(self, principal: Principal, weight: int = 1, *, paid: int = 0) -> None:
         """Take a request from the quotas of its key and tenant.
+
+        Args:
+            principal: Its key.
+            weight: How many plain ones it counts as; never for more than half of a quota.
+            paid: As how many it was admitted before.
 
         Raises:
             LimitReached: If one of them is used up.
             Unavailable: If Postgres does not answer where it must be asked.
         """
         await self._know()
-        held = self._held(principal)
+        held = [item._replace(cost=_cost(item, weight, paid)) for item in self._held(principal)]
+        if paid:
+            held = [item for item in held if item.cost]
         if not held:
             return
-        if self._lacking(held):
-            await self._take(held)
-            lacking = self._lacking(held)
-            if lacking:
-                raise self._refusal(lacking[0])
+        # Again, since others may have spent the slice that came; it ends when there cannot be enough.
+        while lacking := self._lacking(held):
+            if self._taking is not None:  # One statement at a time.
+                await asyncio.wait([self._taking])
+                continue
+            now = self._clock()
+            spent = next((item for item in lacking if not item.allowance.is_due(now, item.least)), None)
+            if spent is not None:
+                raise self._refusal(spent, counts_as=paid + spent.cost)
+            self._taking = self._start_taking(held)
+            await asyncio.shield(self._taking)
         for item in held:
-            item.allowance.spend(_cost(item))
-        if any(item.allowance.runs_low(self._clock()) for item in held):
-            self._take_soon(held)
+            item.allowance.spend(item.cost)
+        if self._taking is None and any(item.allowance.runs_low(self._clock()) for item in held):
+            self._taking = self._start_taking([item._replace(cost=0) for item in held])
 
     async def admit_write(self, principal: Principal) -> None:
         """Let a write pass unless its tenant stores as much as it may.
@@ -110,8 +131,8 @@ class QuotaDesk:
         """Take the spending of a request from the quotas, when it is over."""
         if not spending.amounts:
             return
-        for limited, allowance in self._held(principal):
-            allowance.spend(spending.amounts.get(limited.resource, 0))
+        for item in self._held(principal):
+            item.allowance.spend(spending.amounts.get(item.limited.resource, 0))
         known = self._usage.get(principal.tenant)
         if known is not None:
             for resource in STORED:
@@ -201,31 +222,22 @@ class QuotaDesk:
 
     def _lacking(self, held: list[_Held]) -> list[_Held]:
         now = self._clock()
-        return [item for item in held if not item.allowance.covers(max(1, _cost(item)), now)]
+        return [item for item in held if not item.allowance.covers(item.least, now)]
 
-    async def _take(self, held: list[_Held]) -> None:
-        """Take slices for all that lack them; one statement at a time."""
-        while self._taking is not None:
-            await asyncio.wait([self._taking])
-            if not self._lacking(held):
-                return
-        self._take_soon(held)
-        if self._taking is not None:
-            await asyncio.shield(self._taking)
-
-    def _take_soon(self, held: list[_Held]) -> None:
-        if self._taking is None and any(_should_ask(item, self._clock()) for item in held):
-            self._taking = asyncio.create_task(self._take_due(held))
-            self._taking.add_done_callback(_seen)
+    def _start_taking(self, held: list[_Held]) -> "asyncio.Task[None]":
+        """Start to take slices for all that lack them, or will soon."""
+        task = asyncio.create_task(self._take_due(held))
+        task.add_done_callback(_seen)
+        return task
 
     async def _take_due(self, held: list[_Held]) -> None:
         now = self._clock()
         asks = [
-            GrantAsk(item.limited, item.allowance.amount, item.allowance.ask())
+            GrantAsk(item.limited, item.allowance.amount, item.allowance.ask(now, item.least))
             for item in sorted(held, key=lambda item: item.limited)
             if _should_ask(item, now)
         ]
-        allowances = dict(held)
+        allowances = {item.limited: item.allowance for item in held}
         try:
             granted = await self._store.take(asks)
         except BaseException:
@@ -237,11 +249,12 @@ class QuotaDesk:
         for limited, grant in granted.items():
             allowances[limited].receive(grant, self._clock())
 
-    def _refusal(self, item: _Held) -> LimitReached:
+    def _refusal(self, item: _Held, counts_as: int) -> LimitReached:
         window_s = WINDOWS_S[item.limited.resource]
         _, ends_in_s = item.allowance.remaining(self._clock())
         resource = item.limited.resource.value.replace("_", " ")
-        reason = f"{item.allowance.amount} {resource} a {_PERIODS[window_s]}"
+        counted = f", and this one counts as {counts_as}" if counts_as > 1 else ""
+        reason = f"{item.allowance.amount} {resource} a {_PERIODS[window_s]}{counted}"
         return LimitReached(_whose(item.limited), reason, max(1, ends_in_s))
 
 
@@ -256,12 +269,12 @@ def _seen(task: asyncio.Task[None]) -> None:
 
 
 def _should_ask(item: _Held, now: float) -> bool:
-    return item.allowance.is_due(now) or item.allowance.runs_low(now)
+    return item.allowance.is_due(now, item.least) or item.allowance.runs_low(now)
 
 
-def _cost(item: _Held) -> int:
-    """Return the cost of a request before it is worked on."""
-    return int(item.limited.resource is Resource.REQUESTS)
+def _cost(item: _Held, weight: int, paid: int) -> int:
+    """Return the cost of a request before it is worked on, beyond the one that is paid."""
+    return most_cost(weight, item.allowance.amount) - paid if item.limited.resource is Resource.REQUESTS else 0
 
 
 def _whose(limited: Limited) -> str:

@@ -12,6 +12,7 @@ from fastapi import Depends, Request, Security
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
 from deployments.access import access_of
+from deployments.json_bodies import JsonRequest
 from deployments.metrics.families import store_parts
 from deployments.metrics.scrape import Scrape
 from deployments.quotas import QuotaDesk
@@ -51,6 +52,7 @@ from lamina.maintenance.operations import Operations
 from lamina.maintenance.scope_deletion import Delete, ScopeDeletion
 from lamina.maintenance.scope_renaming import ScopeRenaming
 from lamina.maintenance.selected_deletion import DeleteIf, SelectedDeletion
+from lamina.policies.limits.request_weight import request_weight
 from lamina.projections.audit import Drift
 from lamina.search.context import ContextAnswer, ContextRequest
 from lamina.search.graph_explorer import Explorer, Traversal, TraversalRequest
@@ -410,7 +412,8 @@ async def principal_of(
         Unauthenticated: If it is not valid.
         Forbidden: If its role is too low.
         OutsideBounds: If it lacks the verb.
-        LimitReached: If it writes, and its tenant stores as much as it may.
+        LimitReached: If it writes, and its tenant stores as much as it may; or if it asks for more than is left of a
+            quota of requests.
     """
     principal = getattr(request.state, "principal", None)  # By the front door, before the body was read.
     if principal is None:
@@ -427,6 +430,13 @@ async def principal_of(
         raise OutsideBounds("verbs", f"are {allowed} for this key; this call needs {verb.value}")
     if verb is Verb.WRITE:
         await services.quotas.admit_write(principal)
+    if not getattr(request.state, "is_weighed", False):
+        # The front door has let it in as a plain one, which most are.
+        length = request.headers.get("content-length", "")
+        body = request.parsed if isinstance(request, JsonRequest) else None
+        weight = request_weight(int(length) if length.isdecimal() else 0, body, request.query_params)
+        if weight > 1:
+            await services.quotas.admit(principal, weight, paid=1)
     return principal
 
 

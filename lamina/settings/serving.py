@@ -157,8 +157,13 @@ class FrontDoorSettings(Section):
     key_share: float = Field(
         0.75, gt=0, le=1, description="Share of `serve.router.max_ongoing_requests` that one key may have in hand."
     )
-    tenant_share: float = Field(
-        0.5, gt=0, le=1, description="The same of one tenant, while another one asks; a tenant alone may have all."
+    tenant_share: float = Field(0.5, gt=0, le=1, description="The same of one tenant, while another one asks.")
+    tenant_alone_share: float = Field(
+        0.9,
+        gt=0,
+        le=1,
+        description="The same of one tenant, while no other asks: who comes next finds a place, however long those in "
+        "hand take. At least `tenant_share`.",
     )
     tenant_requests: int = Field(
         2,
@@ -176,7 +181,9 @@ class FrontDoorSettings(Section):
 class KeyQuotas(Section):
     """How much may be taken in a time; without a number there is no limit."""
 
-    requests_per_minute: int | None = Field(None, ge=1, description="Requests a minute.")
+    requests_per_minute: int | None = Field(
+        None, ge=1, description="Requests a minute; one that asks for much counts as several."
+    )
     embedded_tokens_per_minute: int | None = Field(
         None, ge=1, description="Estimated tokens a minute that the embedding model reads."
     )

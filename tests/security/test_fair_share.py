@@ -13,8 +13,8 @@ from starlette.datastructures import Headers
 
 from deployments import fair_places
 from deployments.api import build_api
-from deployments.fair_places import FairPlaces
-from deployments.front_door import LARGE_BYTES, _is_large
+from deployments.fair_places import FairPlaces, share_limits
+from deployments.front_door import LARGE_BYTES, FrontDoor, _is_large
 from lamina.core import queries
 from lamina.core.principals import Bounds, KeyRole, Principal
 from lamina.errors import LimitReached
@@ -23,7 +23,7 @@ from lamina.policies.limits.fair_share import FairShare, FairShareLimits
 from lamina.policies.limits.recent_work import MOST_TENANTS, RecentWork
 from tests.support.application import Application
 
-LIMITS = FairShareLimits(of_key=15, of_tenant=10, worked_on=3, active_s=10.0)
+LIMITS = FairShareLimits(of_key=15, of_tenant=10, of_tenant_alone=35, worked_on=3, active_s=10.0)
 
 
 def key_of(tenant: str, key_id: UUID | None = None) -> Principal:
@@ -78,6 +78,52 @@ async def test_a_tenant_alone_is_bounded_by_its_keys_alone() -> None:
     assert crowd.refused == {"key": 10}
     await crowd.finish(40)
     assert crowd.working["acme"] == 0
+
+
+async def test_a_tenant_alone_leaves_places_for_who_comes_next_however_long_its_own_wait() -> None:
+    crowd = Crowd()
+
+    for number in range(4):
+        await crowd.send(key_of("acme", UUID(int=number)), 12, is_idle=True)
+    assert crowd.working == {"acme": LIMITS.of_tenant_alone}
+    await crowd.send(key_of("another"), 5)
+
+    assert crowd.working["another"] == 5
+    assert crowd.refused == {"tenant": 48 - LIMITS.of_tenant_alone}
+
+
+@pytest.mark.parametrize(("alone", "shared", "most"), [(0.9, 0.5, 180), (1.0, 0.5, 200), (0.25, 0.5, 100)])
+def test_a_tenant_alone_has_at_least_the_share_that_it_has_beside_another(
+    application: Application, alone: float, shared: float, most: int
+) -> None:
+    serve = application.settings.serve
+    door = serve.front_door.model_copy(update={"tenant_alone_share": alone, "tenant_share": shared})
+    settings = application.settings.model_copy(update={"serve": serve.model_copy(update={"front_door": door})})
+
+    assert share_limits(settings).of_tenant_alone == most
+
+
+async def test_requests_without_a_place_never_take_those_that_are_left_to_others(application: Application) -> None:
+    door = FrontDoor(application.api, application.services)
+    router = application.settings.serve.router
+    most_in_hand = share_limits(application.settings).of_tenant_alone
+    ended = asyncio.Event()
+    drained: list[int] = []
+
+    class Refused:
+        async def finish(self, max_bytes: int, most_silence_s: float) -> None:
+            drained.append(max_bytes)
+            if max_bytes:
+                await ended.wait()
+
+    refused = [asyncio.create_task(door._drain_without_place(Refused())) for _ in range(60)]
+    await asyncio.sleep(0)
+    ended.set()
+    await asyncio.gather(*refused)
+
+    held = sum(size > 0 for size in drained)
+    assert len(drained) == 60
+    assert 1 <= held < router.max_ongoing_requests - most_in_hand
 
 
 async def test_while_another_asks_a_tenant_has_its_share_and_the_other_begins_at_once() -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -18,6 +19,7 @@ from lamina.core.quotas import TENANT, WINDOWS_S, Resource, Spending, counted_sp
 from lamina.errors import InvalidInput, LimitReached
 from lamina.models.hashing import HashingModel
 from lamina.policies.limits.allowance import RETRY_S, SLICES, Allowance, Ask, Grant
+from lamina.policies.limits.request_weight import most_cost
 from lamina.settings.serving import KeyQuotas, QuotasSettings, TenantQuotas
 from lamina.stores.postgres.keys import list_keys
 from lamina.stores.postgres.quotas import GrantAsk, Limited, Quotas, read_quotas, set_quota
@@ -40,9 +42,9 @@ def key_of(tenant: str) -> Principal:
     return Principal(uuid4(), tenant, KeyRole.WRITER, frozenset(), Bounds(), None)
 
 
-async def admitted(desk: QuotaDesk, principal: Principal) -> bool:
+async def admitted(desk: QuotaDesk, principal: Principal, weight: int = 1) -> bool:
     try:
-        await desk.admit(principal)
+        await desk.admit(principal, weight)
     except LimitReached:
         return False
     return True
@@ -97,6 +99,70 @@ async def test_what_is_known_afterwards_is_overspent_by_those_under_way_alone(da
         await pool.close()
 
     assert 160 - 160 // SLICES <= spent <= 160 + len(desks) * under_way * cost
+
+
+@pytest.mark.usefixtures("wide_windows")
+@pytest.mark.parametrize("limit", [8, 160])
+async def test_requests_of_many_weights_at_several_replicas_never_exceed_a_limit(
+    database: str, tmp_path: Path, limit: int
+) -> None:
+    pool = build_pool(settings_for(database, tmp_path))
+    desks = [QuotaDesk(Quotas(pool), quotas(requests_per_minute=limit)) for _ in range(3)]
+    principal, weights = key_of("acme"), [1, 7, 1, 25, 1, 1_000] * 20
+    try:
+        asked = [admitted(desks[place % 3], principal, weight) for place, weight in enumerate(weights)]
+        passed = await asyncio.gather(*asked)
+        rest = sum([await admitted(desk, principal) for desk in desks for _ in range(limit)])
+    finally:
+        await asyncio.gather(*(desk.close() for desk in desks))
+        await pool.close()
+
+    cost = sum(most_cost(weight, limit) for weight, has_passed in zip(weights, passed, strict=True) if has_passed)
+    assert cost + rest == limit  # In the end every router was asked: no slice lies unused.
+
+
+@pytest.mark.usefixtures("wide_windows")
+async def test_what_weighs_more_than_a_whole_quota_is_answered_while_half_of_it_is_left(
+    database: str, tmp_path: Path
+) -> None:
+    pool = build_pool(settings_for(database, tmp_path))
+    desks = [QuotaDesk(Quotas(pool), quotas(requests_per_minute=64)) for _ in range(2)]
+    principal = key_of("acme")
+    try:
+        assert await admitted(desks[1], principal)
+        first = await admitted(desks[0], principal, 10_000)
+        with pytest.raises(LimitReached) as refused:
+            await desks[0].admit(principal, 10_000)
+        plain = [await admitted(desk, principal) for desk in (*desks, desks[1])]
+    finally:
+        await asyncio.gather(*(desk.close() for desk in desks))
+        await pool.close()
+
+    assert (first, plain) == (True, [True] * 3)
+    assert "64 requests a minute, and this one counts as 32" in str(refused.value)
+    assert 0 < refused.value.retry_after_s <= WINDOW_S
+
+
+@pytest.mark.usefixtures("wide_windows")
+async def test_a_request_that_asks_for_much_counts_as_several_and_is_told_so(database: str, tmp_path: Path) -> None:
+    settings = settings_for(database, tmp_path, quotas=quotas(requests_per_minute=40))
+    async with running(settings, database, HashingModel()) as app:
+        client = app.client()
+        answers = [
+            await client.post("/v1/search", json={"query": "a ship", **more})
+            for more in ({}, {"limit": 100}, {"limit": 100, "explain": True})
+        ]
+        answers.append(await client.get("/v1/notes", params={"limit": 1000}))
+        answers.append(await client.post("/v1/notes/batch", json={"notes": [f"note {n}" for n in range(100)]}))
+        answers.append(await client.post("/v1/notes/batch", json={"notes": [f"note {n}" for n in range(500)]}))
+        answers.append(await client.get("/v1/notes"))
+
+    left = [int(answer.headers["RateLimit"].split(";")[1].removeprefix("r=")) for answer in answers]
+    assert [answer.status_code for answer in answers] == [200] * 5 + [429, 200]
+    # The one that is refused was admitted as a plain one before its body was read.
+    assert [before - after for before, after in pairwise([40, *left])] == [1, 2, 3, 4, 11, 1, 1]
+    assert "40 requests a minute, and this one counts as 20" in answers[5].json()["detail"]
+    assert 0 < int(answers[5].headers["Retry-After"]) <= WINDOW_S
 
 
 @pytest.mark.usefixtures("wide_windows")
@@ -264,7 +330,7 @@ def test_quotas_are_set_dropped_and_listed_on_the_command_line(database: str, tm
 def test_a_slice_is_asked_for_before_the_one_before_is_spent() -> None:
     allowance = Allowance(160)
     assert allowance.is_due(0.0)
-    assert allowance.ask() == Ask(0, 10)
+    assert allowance.ask(0.0) == Ask(0, 10, 1)
     allowance.receive(Grant(10, 150, 30.0), 0.0)
 
     low = []
@@ -284,20 +350,31 @@ def test_what_was_overspent_is_taken_from_the_next_slices_of_this_window_or_the_
     allowance.receive(Grant(10, 150, 30.0), 0.0)
     allowance.spend(25)
 
-    ask = allowance.ask()
+    ask = allowance.ask(1.0)
     allowance.refuse(ask)
-    assert (ask, allowance.ask()) == (Ask(15, 10), Ask(15, 10))
+    assert (ask, allowance.ask(1.0)) == (Ask(15, 10, 1), Ask(15, 10, 1))
     allowance.receive(Grant(10, 125, 20.0), 10.0)
     assert allowance.covers(10, 10.0)
     allowance.spend(12)
 
     assert not allowance.covers(1, 40.0)
-    assert allowance.ask() == Ask(2, 10)
+    assert allowance.ask(40.0) == Ask(2, 10, 1)
+
+
+def test_a_cost_beyond_all_that_is_left_is_asked_for_once_and_takes_no_slice_from_others() -> None:
+    allowance = Allowance(160)
+    allowance.receive(Grant(10, 20, 30.0), 0.0)
+
+    asked = [(cost, allowance.is_due(1.0, cost), allowance.ask(1.0, cost)) for cost in (10, 30, 31)]
+    allowance.receive(Grant(0, 15, 29.0), 1.0)
+
+    assert asked == [(10, False, Ask(0, 0, 0)), (30, True, Ask(0, 0, 20)), (31, False, Ask(0, 0, 21))]
+    assert (allowance.is_due(1.0, 25), allowance.is_due(1.0, 26)) == (True, False)
 
 
 def test_a_window_that_is_used_up_is_asked_about_once_a_second() -> None:
     allowance = Allowance(5)
-    allowance.ask()
+    allowance.ask(0.0)
     allowance.receive(Grant(0, 0, 30.0), 0.0)
 
     assert [allowance.is_due(now) for now in (0.0, RETRY_S / 2, RETRY_S, 30.0)] == [False, False, True, True]

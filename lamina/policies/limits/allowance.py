@@ -20,10 +20,12 @@ class Ask:
     Args:
         settled: Amount that was overspent, taken in any case.
         wanted: Amount that is wanted, taken as far as it is there.
+        needed: Amount for a cost beyond that, taken whole or, where less is there, not at all.
     """
 
     settled: int
     wanted: int
+    needed: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +33,7 @@ class Grant:
     """An answer.
 
     Args:
-        given: Amount of what was wanted.
+        given: Amount of what was wanted, or of what was needed.
         left: Amount of the window that nobody has.
         ends_in_s: Seconds until the window ends.
     """
@@ -63,19 +65,24 @@ class Allowance:
         """Spend a cost, which may be more than there is."""
         self._balance -= cost
 
-    def is_due(self, now: float) -> bool:
-        """Report whether a slice must be asked for: nothing is left, and there may be more."""
-        return now >= self._ends_at or (self._balance < 1 and now >= self._asks_from)
+    def is_due(self, now: float, cost: int = 1) -> bool:
+        """Report whether a slice must be asked for: too little is left for a cost, and there may be enough."""
+        if now >= self._ends_at:
+            return True
+        may_be_enough = cost == 1 or cost - self._balance <= self._left
+        return self._balance < cost and may_be_enough and now >= self._asks_from
 
     def runs_low(self, now: float) -> bool:
         """Report whether a slice should be asked for before the one that is there is spent."""
         return self._slice > 1 and self._balance * 2 < self._slice and now >= self._asks_from
 
-    def ask(self) -> Ask:
-        """Return the slice to ask for; it counts as settled."""
+    def ask(self, now: float, cost: int = 1) -> Ask:
+        """Return the slice to ask for, and the amount that a cost needs; what was overspent counts as settled."""
         overspent = max(0, -self._balance)
         self._balance += overspent
-        return Ask(overspent, self._slice)
+        kept = self._balance if now < self._ends_at else 0
+        # Who has enough for others takes no slice for a cost that may be refused: slices would gather here.
+        return Ask(overspent, self._slice if kept * 2 < self._slice else 0, max(0, cost - kept))
 
     def refuse(self, ask: Ask) -> None:
         """Take back an ask that had no answer."""
@@ -88,7 +95,7 @@ class Allowance:
             self._balance = min(0, self._balance)
         self._balance += grant.given
         self._left, self._ends_at = grant.left, ends_at
-        self._asks_from = now if grant.given else min(ends_at, now + RETRY_S)
+        self._asks_from = now if grant.given or grant.left else min(ends_at, now + RETRY_S)
 
     def remaining(self, now: float) -> tuple[int, int]:
         """Return about how much is left for all replicas, and the seconds until the window ends."""

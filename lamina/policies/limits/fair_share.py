@@ -19,6 +19,7 @@ class FairShareLimits:
     Args:
         of_key: Most requests of one key that are in hand.
         of_tenant: Most requests of one tenant that are in hand while another tenant asks.
+        of_tenant_alone: The same while none does: who comes next finds a place, however long those in hand take.
         worked_on: Most of those that are worked on at the same time; the others wait. A large one is worked on alone.
             Of the tenant that was worked on longest lately, half as many are.
         active_s: Seconds after its last request for which a tenant counts as asking.
@@ -26,6 +27,7 @@ class FairShareLimits:
 
     of_key: int
     of_tenant: int
+    of_tenant_alone: int
     worked_on: int
     active_s: float
 
@@ -33,7 +35,7 @@ class FairShareLimits:
 class FairShare:
     """Counts requests by tenant and key; plain, bounded by what is in hand, and without a clock.
 
-    A tenant that is alone may take everything. Time is seconds of a clock that never goes back.
+    A tenant that is alone may take nearly everything. Time is seconds of a clock that never goes back.
     """
 
     def __init__(self, limits: FairShareLimits) -> None:
@@ -44,17 +46,16 @@ class FairShare:
         self._latest: OrderedDict[str, float] = OrderedDict()
         self._work = RecentWork(limits.active_s)
 
-    def refusal(self, tenant: str, key: Hashable, now: float) -> str | None:
-        """Note that a tenant asks; return whose share is used up, ``key`` or ``tenant``, if one is."""
+    def refusal(self, tenant: str, key: Hashable, now: float) -> tuple[str, int] | None:
+        """Note that a tenant asks; return whose share is used up, ``key`` or ``tenant``, and how much it is."""
         self._latest[tenant] = now
         self._latest.move_to_end(tenant)
         if len(self._latest) > _LATEST:
             self._latest.popitem(last=False)
         if self._of_key[key] >= self._limits.of_key:
-            return "key"
-        if self.is_shared(tenant, now) and self._in_hand[tenant] >= self._limits.of_tenant:
-            return "tenant"
-        return None
+            return "key", self._limits.of_key
+        most = self._limits.of_tenant if self.is_shared(tenant, now) else self._limits.of_tenant_alone
+        return ("tenant", most) if self._in_hand[tenant] >= most else None
 
     def take(self, tenant: str, key: Hashable) -> None:
         """Take a request in hand."""

@@ -63,6 +63,7 @@ class Quotas(PostgresStore):
             "amounts": [item.amount for item in asks],
             "settled": [item.ask.settled for item in asks],
             "wanted": [item.ask.wanted for item in asks],
+            "needed": [item.ask.needed for item in asks],
         }
 
         async def act(connection: Connection) -> list[Any]:

@@ -20,8 +20,8 @@ WITH asked AS (
     SELECT *
     FROM unnest(
         %(tenants)s::text[], %(subjects)s::text[], %(resources)s::text[], %(windows_s)s::int[], %(amounts)s::bigint[],
-        %(settled)s::bigint[], %(wanted)s::bigint[]
-    ) AS asked (tenant, subject, resource, window_s, amount, settled, wanted)
+        %(settled)s::bigint[], %(wanted)s::bigint[], %(needed)s::bigint[]
+    ) AS asked (tenant, subject, resource, window_s, amount, settled, wanted, needed)
 ), held AS (
     SELECT asked.*, w.granted, w.started_at,
         greatest(w.started_at, to_timestamp(floor(extract(epoch FROM now()) / window_s) * window_s)) AS begins_at
@@ -31,7 +31,9 @@ WITH asked AS (
 ), decided AS (
     SELECT *, CASE WHEN started_at = begins_at THEN granted ELSE 0 END + settled AS before FROM held
 ), given AS (
-    SELECT *, least(wanted, greatest(amount - before, 0)) AS given FROM decided
+    SELECT *, CASE WHEN needed <= amount - before THEN least(greatest(wanted, needed), amount - before)
+        ELSE least(wanted, greatest(amount - before, 0)) END AS given
+    FROM decided
 )
 UPDATE quota_windows w
 SET started_at = given.begins_at, granted = given.before + given.given
