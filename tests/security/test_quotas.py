@@ -25,6 +25,8 @@ from lamina.stores.postgres.keys import list_keys
 from lamina.stores.postgres.quotas import GrantAsk, Limited, Quotas, read_quotas, set_quota
 from lamina.wiring.stores import build_pool
 from tests.support.application import Application, another_router, running, settings_for
+from tests.support.mcp import post
+from tests.support.upstream import upstream
 
 WINDOW_S, LEFT_S = 86_400, 60.0
 
@@ -163,6 +165,28 @@ async def test_a_request_that_asks_for_much_counts_as_several_and_is_told_so(dat
     assert [before - after for before, after in pairwise([40, *left])] == [1, 2, 3, 4, 11, 1, 1]
     assert "40 requests a minute, and this one counts as 20" in answers[5].json()["detail"]
     assert 0 < int(answers[5].headers["Retry-After"]) <= WINDOW_S
+
+
+@pytest.mark.usefixtures("wide_windows")
+async def test_a_tool_weighs_as_its_call_does_and_a_request_to_the_gateway_as_one(
+    database: str, tmp_path: Path
+) -> None:
+    async with upstream() as served:
+        own = {"base_url": served.url, "api_key": "sk-upstream", "recall_s": 30, "answer_s": 60}
+        settings = settings_for(database, tmp_path, quotas=quotas(requests_per_minute=40), gateway=own)
+        served.says("A long one.")
+        said = {"role": "user", "content": "The log of the Marlin. " * 2_000}
+        async with running(settings, database, HashingModel()) as app:
+            client = app.client()
+            tool = await post(client, "tools/call", {"name": "search", "arguments": {"query": "a ship", "limit": 100}})
+            asked = await client.post("/openai/v1/chat/completions", json={"model": "small", "messages": [said]})
+            turns = await client.get("/v1/turns")
+            await app.api.state.gateway.close()
+
+    answers = (tool, asked, turns)
+    assert [answer.status_code for answer in answers] == [200] * 3
+    assert len(turns.json()["turns"]) == 1
+    assert [answer.headers["RateLimit"].split(";")[1] for answer in answers] == ["r=38", "r=37", "r=36"]
 
 
 @pytest.mark.usefixtures("wide_windows")
