@@ -52,6 +52,10 @@ class FairPlaces:
         self._clock = clock
         self._waiting: defaultdict[str, deque[_Turn]] = defaultdict(deque)
 
+    def is_shared(self, tenant: str) -> bool:
+        """Report whether another tenant asks, too."""
+        return self._share.is_shared(tenant, self._clock())
+
     @asynccontextmanager
     async def place(
         self, principal: Principal, *, is_idle: bool = False, is_large: bool = False

@@ -8,6 +8,7 @@ import asyncio
 import math
 import time
 from collections.abc import Callable
+from functools import partial
 from http import HTTPStatus
 
 from fastapi.security.utils import get_authorization_scheme_param
@@ -47,6 +48,8 @@ MOST_SILENCE_S = 0.25
 """Between two parts of its body: half-sent ones, each waited for as long as a place allows, took all of a router."""
 LARGE_BYTES = 4_096
 """Size of a body from which a request is large: the work on it is no longer small beside that on others."""
+SHARED_BYTES_PER_S = 16 * 1024 * 1024
+"""Of a large body while another tenant asks: reading on and on would take the loop from its requests."""
 _GONE: Message = {"type": "http.disconnect"}
 
 
@@ -94,6 +97,7 @@ class FrontDoor:
             return
         scope.setdefault("state", {})["principal"] = principal
         exchange = _Exchange(receive, self._telling_quotas(send, principal), self._limits, self._clock)
+        exchange.is_shared = partial(self._places.is_shared, principal.tenant)
         exchange.unread_bytes = _declared_bytes(headers)
         scope["state"]["exchange"] = exchange
         try:
@@ -214,6 +218,7 @@ class _Exchange:
 
     Attributes:
         unread_bytes: Of the body, which are still to come, as far as they are declared; 0 once it has all come.
+        is_shared: Reports whether another tenant asks, too.
         is_cut: Whether the client has not read the answer in time.
     """
 
@@ -223,6 +228,7 @@ class _Exchange:
         self._clock = clock
         self._in, self._out = (Pace(limits.body_s, limits.body_bytes_per_s) for _ in range(2))
         self.unread_bytes = 0.0
+        self.is_shared: Callable[[], bool] = lambda: False
         self._most_silence_s = math.inf
         self._is_started = self._is_late = self.is_cut = self._is_open = False
 
@@ -248,6 +254,8 @@ class _Exchange:
         self._in.count(size_bytes, self._clock() - began)
         is_last = message["type"] != "http.request" or not message.get("more_body", False)
         self.unread_bytes = 0.0 if is_last else max(1.0, self.unread_bytes - size_bytes)
+        if size_bytes > LARGE_BYTES and self.is_shared():
+            await asyncio.sleep(size_bytes / SHARED_BYTES_PER_S)
         return message
 
     async def send(self, message: Message) -> None:

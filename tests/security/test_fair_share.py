@@ -1,7 +1,9 @@
 """No tenant, and no key, takes a router for itself while others ask."""
 
 import asyncio
+import math
 import threading
+import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
@@ -10,18 +12,21 @@ from uuid import UUID, uuid4
 
 import pytest
 from starlette.datastructures import Headers
+from starlette.types import Message
 
 from deployments import fair_places
 from deployments.api import build_api
 from deployments.fair_places import FairPlaces, share_limits
-from deployments.front_door import LARGE_BYTES, FrontDoor, _is_large
+from deployments.front_door import LARGE_BYTES, SHARED_BYTES_PER_S, FrontDoor, _Exchange, _is_large
 from lamina.core import queries
 from lamina.core.principals import Bounds, KeyRole, Principal
 from lamina.errors import LimitReached
 from lamina.models.batching import MOST_QUESTION_CHARS
 from lamina.policies.limits.fair_share import FairShare, FairShareLimits
 from lamina.policies.limits.recent_work import MOST_TENANTS, RecentWork
+from lamina.settings.serving import FrontDoorSettings
 from tests.support.application import Application
+from tests.support.virtual_time import in_virtual_time
 
 LIMITS = FairShareLimits(of_key=15, of_tenant=10, of_tenant_alone=35, worked_on=3, active_s=10.0)
 
@@ -332,6 +337,25 @@ async def test_a_loud_tenant_is_told_to_come_back_and_a_quiet_one_is_served(
     assert len(refused) in (range(1) if others_at is None else range(20, 41))
     assert {answer.headers["Retry-After"] for answer in refused} <= {"1"}
     assert {answer.json()["fields"]["part"] for answer in refused} <= {"tenant"}
+
+
+@pytest.mark.parametrize(("is_shared", "seconds"), [(False, 0.0), (True, 3.0)])
+def test_a_large_body_is_read_slowly_while_another_tenant_asks(is_shared: bool, seconds: float) -> None:
+    @in_virtual_time
+    async def read() -> None:
+        parts = [b"x" * SHARED_BYTES_PER_S] * 3 + [b"x" * LARGE_BYTES] * 100
+
+        async def receive() -> Message:
+            return {"type": "http.request", "body": parts.pop(0), "more_body": bool(parts)}
+
+        exchange = _Exchange(receive, None, FrontDoorSettings(), time.monotonic)
+        exchange.unread_bytes, exchange.is_shared = math.inf, lambda: is_shared
+        while parts:
+            await exchange.receive()
+
+        assert time.monotonic() == seconds
+
+    read()
 
 
 LONG_QUESTIONS = {
