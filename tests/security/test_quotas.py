@@ -85,6 +85,15 @@ async def test_a_grant_ends_with_its_minute_or_day(database: str, tmp_path: Path
 
 
 @pytest.mark.usefixtures("wide_windows")
+async def test_what_is_needed_is_granted_whole_or_no_more_than_a_slice_is(database: str, tmp_path: Path) -> None:
+    limited = Limited("acme", TENANT, Resource.REQUESTS)
+    async with build_pool(settings_for(database, tmp_path)) as pool:
+        grants = [(await Quotas(pool).take([GrantAsk(limited, 10, Ask(0, 1, 6))]))[limited] for _ in range(2)]
+
+    assert [(grant.given, grant.left) for grant in grants] == [(6, 4), (1, 3)]
+
+
+@pytest.mark.usefixtures("wide_windows")
 async def test_what_is_known_afterwards_is_overspent_by_those_under_way_alone(database: str, tmp_path: Path) -> None:
     pool = build_pool(settings_for(database, tmp_path))
     desks = [QuotaDesk(Quotas(pool), quotas(embedded_tokens_per_minute=160)) for _ in range(2)]
