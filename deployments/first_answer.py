@@ -1,9 +1,11 @@
 """Whether a service that starts answers a search yet, and which stores it does without."""
 
 from collections.abc import Collection, Mapping
+from typing import Any
 
 import httpx
 
+from lamina.authorities import no_authorities
 from lamina.core.tiers import TIERS, TierName
 from lamina.local import LocalService
 from lamina.search.query_embedding import EMBEDDER
@@ -12,6 +14,8 @@ from lamina.search.query_embedding import EMBEDDER
 WORKSPACE = "lamina-start"
 QUESTION = "first answer"
 PATIENCE_S = 5.0
+# Of calls on this machine, which are many: each would read the authorities of HTTPS anew.
+_OPTIONS: Mapping[str, Any] = {"timeout": PATIENCE_S, "trust_env": False, "verify": no_authorities()}
 _GRAPH: TierName = "graph"
 LATER = frozenset({EMBEDDER, *TIERS[_GRAPH].sources})
 """Parts that a first answer may lack; stored memories are found by their words all the same."""
@@ -45,7 +49,7 @@ class FirstAnswer:
     def _ask(self) -> httpx.Response | None:
         question = {"query": QUESTION, "workspace": WORKSPACE}
         try:
-            return httpx.post(self._url, json=question, headers=self._headers, timeout=PATIENCE_S, trust_env=False)
+            return httpx.post(self._url, json=question, headers=self._headers, **_OPTIONS)
         except httpx.TransportError:
             return None  # Nothing listens yet.
 
@@ -53,7 +57,7 @@ class FirstAnswer:
 def store_states(service: LocalService) -> Mapping[str, str]:
     """Return the state of each store as the service tells it; empty if it does not, as while a replica restarts."""
     try:
-        answer = httpx.get(f"{service.url}/readyz", timeout=PATIENCE_S, trust_env=False).json()
+        answer = httpx.get(f"{service.url}/readyz", **_OPTIONS).json()
     except (httpx.TransportError, ValueError):
         return {}
     return answer.get("stores", {}) if isinstance(answer, dict) else {}

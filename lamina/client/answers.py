@@ -35,12 +35,14 @@ def read(response: httpx.Response) -> dict[str, Any]:
     """Return the answer's JSON; a report of readiness is one, also with status 503.
 
     Raises:
-        LaminaError: The error that the status stands for.
+        LaminaError: The error that the status stands for; also for a success of another program, which is no JSON.
     """
-    body = _json(response)
-    if response.is_success or "parts" in body:
-        return body
-    raise _error(response, body)
+    body = _json_object(response)
+    if response.is_success and response.content and body is None:
+        raise Unavailable("lamina", f"what answers at {response.url.copy_with(query=None)} is no Lamina; check the URL")
+    if response.is_success or "parts" in (body or {}):
+        return body or {}
+    raise _error(response, body or {})
 
 
 def is_unrouted(response: httpx.Response) -> bool:
@@ -66,7 +68,7 @@ def pause_s(response: httpx.Response, *, is_repeatable: bool) -> float | None:
         return _seconds(after) if after else None
     if response.status_code != HTTPStatus.SERVICE_UNAVAILABLE:
         return None
-    fields = _json(response).get("fields")
+    fields = (_json_object(response) or {}).get("fields")
     is_search = isinstance(fields, dict) and fields.get("part") in (TURN, "search")
     return _seconds(after) if is_search or (is_repeatable and after) else None
 
@@ -88,7 +90,7 @@ def parse(model: type[BaseModel], answer: Mapping[str, Any]) -> BaseModel:
         ) from error
 
 
-def unreachable(error: httpx.TransportError, url: httpx.URL) -> Unavailable:
+def unreachable(error: httpx.RequestError, url: httpx.URL) -> Unavailable:
     """Return the error for a service that does not answer at all, or not in time."""
     if isinstance(error, httpx.ReadTimeout | httpx.WriteTimeout):
         reason = f"{url} did not answer in time, and may still work on it; a client waits longer with `timeout_s`"
@@ -96,12 +98,12 @@ def unreachable(error: httpx.TransportError, url: httpx.URL) -> Unavailable:
     return Unavailable("lamina", f"{url} does not answer ({type(error).__name__}); start it with `lamina up`")
 
 
-def _json(response: httpx.Response) -> dict[str, Any]:
+def _json_object(response: httpx.Response) -> dict[str, Any] | None:
     try:
         body = response.json()
-    except ValueError:
-        return {}
-    return body if isinstance(body, dict) else {}
+    except (ValueError, RecursionError):
+        return None
+    return body if isinstance(body, dict) else None
 
 
 def _classes(status: int) -> list[type[LaminaError]]:

@@ -3,6 +3,7 @@
 import asyncio
 import os
 import random
+import ssl
 import time
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
@@ -13,6 +14,7 @@ import httpx
 from pydantic import BaseModel
 from pydantic_core import to_jsonable_python
 
+from lamina.authorities import no_authorities, trusted_authorities
 from lamina.client.answers import is_missing, is_unrouted, parse, pause_s, read, unreachable
 from lamina.client.calls import Calls
 from lamina.client.event_stream import events_in, lines_of
@@ -57,8 +59,9 @@ class _Plain(Calls):
     ) -> None:
         super().__init__(scope or {})
         self._route_retries, self._longest_pause_s = connect_retries, timeout_s
-        transport = httpx.HTTPTransport(retries=connect_retries)
-        self._http = httpx.Client(**_options(url, key, timeout_s), transport=transport)
+        options = _options(url, key, timeout_s)
+        transport = httpx.HTTPTransport(verify=_authorities(options["base_url"]), retries=connect_retries)
+        self._http = httpx.Client(**options, transport=transport)
 
     def __enter__(self) -> Self:
         return self
@@ -132,8 +135,10 @@ class _Awaited(Calls):
     ) -> None:
         super().__init__(scope or {})
         self._route_retries, self._longest_pause_s = connect_retries, timeout_s
-        network = transport or httpx.AsyncHTTPTransport(retries=connect_retries)
-        self._http = httpx.AsyncClient(**_options(url, key, timeout_s), transport=network)
+        options = _options(url, key, timeout_s)
+        if transport is None:
+            transport = httpx.AsyncHTTPTransport(verify=_authorities(options["base_url"]), retries=connect_retries)
+        self._http = httpx.AsyncClient(**options, transport=transport)
 
     async def __aenter__(self) -> Self:
         return self
@@ -263,7 +268,7 @@ def _explained(url: httpx.URL) -> Iterator[None]:
         yield
     except (ValueError, httpx.LocalProtocolError) as error:
         raise unsendable(error) from error
-    except httpx.TransportError as error:
+    except httpx.RequestError as error:  # Also an answer that is packed wrongly.
         raise unreachable(error, url) from error
 
 
@@ -287,6 +292,11 @@ def _options(url: str | None, key: str | None, timeout_s: float) -> dict[str, An
         # A connection is there soon or not at all, however long an answer takes.
         "timeout": httpx.Timeout(timeout_s, connect=min(timeout_s, DEFAULT_TIMEOUT_S)),
     }
+
+
+def _authorities(url: httpx.URL) -> ssl.SSLContext:
+    """Return whom a client of this address trusts; no redirect leads it to another one."""
+    return trusted_authorities() if url.scheme == "https" else no_authorities()
 
 
 def _address(url: str) -> httpx.URL:

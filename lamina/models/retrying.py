@@ -9,6 +9,7 @@ from typing import Any
 
 import httpx
 
+from lamina.authorities import trusted_authorities
 from lamina.errors import TextRefused, Unavailable
 from lamina.models.backoff import asked_wait_s, backoff_s, may_pass, refuses_request
 from lamina.settings.models import EndpointCalls
@@ -39,7 +40,7 @@ class EndpointClient:
         self._calls = calls
         key = calls.api_key
         headers = {"Authorization": f"Bearer {key.get_secret_value()}"} if key else {}
-        self._client = httpx.Client(timeout=calls.timeout_s, headers=headers)
+        self._client = httpx.Client(verify=trusted_authorities(), timeout=calls.timeout_s, headers=headers)
 
     def post(self, body: Any) -> Any:
         """Return the JSON of the answer.

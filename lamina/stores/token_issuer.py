@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from lamina.authorities import trusted_authorities
 from lamina.core.principals import Principal
 from lamina.core.tokens import ClaimRules, principal_of_claims
 from lamina.errors import InvalidToken, Unavailable
@@ -142,7 +143,7 @@ class TokenIssuer:
             f"{root}/.well-known/oauth-authorization-server{path}",
             f"{root}{path}/.well-known/openid-configuration",
         )
-        async with httpx.AsyncClient(timeout=FETCH_S) as client:
+        async with httpx.AsyncClient(verify=trusted_authorities(), timeout=FETCH_S) as client:
             for place in places:
                 found = await self._document(client, place)
                 if found is not None:

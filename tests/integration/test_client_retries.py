@@ -270,7 +270,25 @@ def test_a_redirect_is_told_and_the_key_goes_nowhere_else(status: int) -> None:
     assert server.asked == 1
 
 
-@pytest.mark.parametrize("body", [b"{}", b"[]", b'{"id": "no uuid"}', b"<html>"])
+@pytest.mark.parametrize("body", [b"[]", b"<html>", b"\xff", b"[" * 100_000])
+@pytest.mark.parametrize("kind", [Client, Lamina])
+def test_an_answer_of_another_program_is_told_as_such(kind: type[Client | Lamina], body: bytes) -> None:
+    with (
+        proxy((200, "text/html", body)) as server,
+        kind(url_of(server), "k") as client,
+        pytest.raises(Unavailable, match="is no Lamina; check the URL"),
+    ):
+        client.search("green tea")
+
+
+def test_an_answer_that_is_packed_wrongly_is_told_as_such() -> None:
+    packed = (200, "application/json", b"no gzip", ("Content-Encoding", "gzip"))
+
+    with proxy(packed) as server, Client(url_of(server), "k") as client, pytest.raises(Unavailable, match="Decoding"):
+        client.search("green tea")
+
+
+@pytest.mark.parametrize("body", [b"{}", b'{"id": "no uuid"}'])
 def test_an_answer_of_another_release_is_told_as_such(body: bytes) -> None:
     other = (200, "application/json", body)
 
