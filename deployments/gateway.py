@@ -30,6 +30,7 @@ from deployments.restarts import GATEWAY_HEADER
 from lamina.api.openai.answers import AnswerReader, ModelAnswer, reader_of
 from lamina.api.openai.cached_answers import KeptAnswer
 from lamina.api.openai.requests import ModelRequest, Said, Shape, ToolResult, read_request, storable, with_block
+from lamina.authorities import trusted_authorities
 from lamina.core.principals import Principal, Verb
 from lamina.core.quotas import Resource, spend
 from lamina.core.tiers import TIERS
@@ -38,8 +39,9 @@ from lamina.policies.caching.cache_keys import digest
 from lamina.settings.doors import GatewaySettings
 from lamina.settings.loading import Settings, served_tiers
 from lamina.stores.postgres.response_chains import ResponseChains
-from lamina.text.hygiene import MAX_QUERY_CHARS, clean_id, clean_name, is_blank, json_bytes
+from lamina.text.hygiene import MAX_QUERY_CHARS, clean_id, clean_name, is_blank
 from lamina.text.parts import ends_of
+from lamina.text.turn_parts import turn_parts
 
 if TYPE_CHECKING:
     import httpx
@@ -68,7 +70,6 @@ _OF_CONNECTION = frozenset(
 )
 _NOT_SENT = _OF_CONNECTION | {"authorization", "host", "content-length", "accept-encoding", "expect", "cookie"}
 _NOT_RETURNED = _OF_CONNECTION | {"set-cookie"}
-_MOST_BYTES_A_CHAR = len("\\u0000")
 _logger = logging.getLogger(__name__)
 
 
@@ -375,7 +376,9 @@ class _Gateway:
             settings = self._settings
             timeout = httpx.Timeout(settings.silence_s, connect=settings.connect_s)
             # Redirects are not followed: the body and the token are for this endpoint alone.
-            self._http = httpx.AsyncClient(timeout=timeout, limits=httpx.Limits(max_connections=None))
+            self._http = httpx.AsyncClient(
+                verify=trusted_authorities(), timeout=timeout, limits=httpx.Limits(max_connections=None)
+            )
         return self._http
 
     async def _remember(self, asked: _Asked, passing: "_Passing") -> None:
@@ -414,13 +417,15 @@ class _Gateway:
             # Not of a session that may be a guess: the router that records the turn before puts the right one.
             sure = [chain for chain in chains if (asked.session is not None if chain != made else usage is not None)]
             self._chains.note(asked.principal, asked.ids, session, sure)
+            calls = [_tool_call(result) for result in read.results]
+            # Long texts are counted, which takes a tenth of a second for a megabyte.
+            *first, last = await asyncio.to_thread(
+                lambda: list(turn_parts(messages, calls, most_argument_bytes=self._arguments_bytes))
+            )
             async with inner_client(self._behind, asked.principal, asked.ids) as api:
-                await api.record(
-                    messages,
-                    session=session,
-                    tool_calls=[_tool_call(result, self._arguments_bytes) for result in read.results],
-                    **model_use,
-                )
+                for part in first:
+                    await api.record(part.messages, session=session, tool_calls=part.tool_calls)
+                await api.record(last.messages, session=session, tool_calls=last.tool_calls, **model_use)
         except LaminaError as error:
             _logger.warning("a turn of session %s was not recorded: %s", session, error)
             return
@@ -535,15 +540,11 @@ def _message(role: str, said: Said) -> dict[str, Any]:
     return {name: value for name, value in message.items() if value}
 
 
-def _tool_call(result: ToolResult, most_bytes: int) -> dict[str, Any]:
-    """Return a call with both ends of its arguments, where they are longer than those of a turn may be."""
-    arguments = result.arguments
-    if json_bytes({"arguments": arguments}) > most_bytes:
-        arguments = ends_of(arguments, most_bytes // _MOST_BYTES_A_CHAR - len('{"arguments":""}'))
+def _tool_call(result: ToolResult) -> dict[str, Any]:
     return {
         "id": _id_or_none(result.id) or f"call-{digest(result.id).hex()}",
         "name": _id_or_none(result.name) or "tool",
-        "arguments": arguments or {},
+        "arguments": result.arguments or {},
         "result": result.result,
     }
 

@@ -273,7 +273,9 @@ def _toml(path: Path, server: Mapping[str, Any]) -> Edit:
 
     Codex writes tables of its own between them, and keys into ours: only the lines of the server are changed.
     """
-    lines = [f"command = {json.dumps(server['command'])}\n", f"args = {json.dumps(server['args'])}\n"]
+    # As they are: JSON writes what is beyond 16 bits as two halves, which TOML refuses.
+    command, args = (json.dumps(server[name], ensure_ascii=False) for name in ("command", "args"))
+    lines = [f"command = {command}\n", f"args = {args}\n"]
 
     def put(text: str) -> str:
         there = tomllib.loads(text).get("mcp_servers", {}).get("lamina")

@@ -17,9 +17,12 @@ from lamina.cli.common import ConfigOption, DataDirOption, KeyFileOption, UrlOpt
 from lamina.client import AsyncClient
 from lamina.core.memories import MAX_MESSAGES
 from lamina.core.scope import DEFAULT_WORKSPACE
+from lamina.text.turn_parts import fitting_id, fitting_question, turn_parts
 
 MOST_INPUT_BYTES, MOST_TRANSCRIPT_BYTES = 4 * 1024 * 1024, 4 * 1024 * 1024
 MOST_TEXT_CHARS = 20_000
+MOST_TOKENS = 8_000
+"""Of the messages of one request, which the embedding model reads in 4 s."""
 HOOK_TIMEOUT_S = 10
 """For which an agent that is connected waits for a hook."""
 # Marks of Claude Code for what nobody said in this session: the summary of a compaction, too.
@@ -114,16 +117,20 @@ def _told(error: BaseException) -> None:
 async def _answer(
     verb: HookVerb, form: HookForm, event: Any, address: tuple[str | None, str | None], ids: Mapping[str, str]
 ) -> str:
-    session = str(event.get("session_id") or event.get("conversation_id") or "agent")
+    session = fitting_id(str(event.get("session_id") or event.get("conversation_id") or "agent"))
     async with AsyncClient(*address, scope=dict(ids), connect_retries=0) as api:
         if verb is HookVerb.RECORD:
             if messages := list(turn_of(event)):
-                # Of a longer turn the prompt, and what was said last.
-                await api.record([messages[0], *messages[1:][1 - MAX_MESSAGES :]], session=session)
+                # Of a longer turn the prompt, and what was said last; in parts, of which those that come in time stay.
+                kept = [messages[0], *messages[1:][1 - MAX_MESSAGES :]]
+                for part in turn_parts(kept, most_tokens=MOST_TOKENS):
+                    await api.record(part.messages, session=session)
             return ""
-        question = event.get("prompt") or _of_folder(event)
+        question = fitting_question(str(event.get("prompt") or _of_folder(event)))
+        if not question:
+            return ""
         filters = {"not": {"session": {"eq": session}}}
-        found = await api.context(_sound(str(question)[-MOST_TEXT_CHARS:]), filters=filters)
+        found = await api.context(question, filters=filters)
     return (
         printed(form, found["text"], str(event.get("hook_event_name") or "UserPromptSubmit")) if found["text"] else ""
     )
@@ -156,7 +163,7 @@ def turn_of(event: Mapping[str, Any]) -> Iterator[dict[str, str]]:
     for role, text, id_ in said[asked:]:
         if role in {"user", "assistant"} and isinstance(text, str) and text.strip():
             unique = str(id_ or hashlib.sha256(f"{turn}\0{text}".encode("utf-8", "replace")).hexdigest())
-            yield {"role": str(role), "content": _sound(text[:MOST_TEXT_CHARS]), "ref": f"hook-{unique}"[:200]}
+            yield {"role": str(role), "content": _sound(text[:MOST_TEXT_CHARS]), "ref": f"hook-{unique}"}
 
 
 def _sound(text: str) -> str:

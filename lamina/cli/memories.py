@@ -64,7 +64,7 @@ def _field(text: str) -> tuple[str, Any]:
         raise InvalidInput("--set", f"is {text}; write FIELD=VALUE")
     try:
         return name, json.loads(value)
-    except ValueError:
+    except (ValueError, RecursionError):
         return name, value
 
 

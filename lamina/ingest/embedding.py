@@ -1,7 +1,6 @@
 """Embed texts within a deadline and a budget, as every write needs them."""
 
 import asyncio
-import re
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
@@ -14,13 +13,9 @@ from lamina.models.batching import mean_vector
 from lamina.stores.postgres.tier_rows import EmbeddingStatements
 from lamina.stores.postgres.vectors import EmbeddedRow
 from lamina.text.opaque import without_opaque
-from lamina.text.words import index_words
+from lamina.text.words import CHARS_PER_TOKEN, index_words, language_tokens
 
 Embed = Callable[[Sequence[str]], Awaitable[Sequence[tuple[Chunk, ...]]]]
-
-LETTERS_PER_TOKEN = 4
-_PART_CHARS = 65_536
-_LETTERS = re.compile(r"[A-Za-z]++|\s++")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,31 +43,18 @@ class EmbeddingBudget:
         if chars <= most:  # No character is more than a token.
             return
         distinct = list(dict.fromkeys(texts))
-        tokens = await asyncio.to_thread(lambda: sum(map(tokens_to_embed, distinct)))
+        tokens = await asyncio.to_thread(lambda: sum(language_tokens(without_opaque(text)) for text in distinct))
         if tokens > most:
             raise TooLarge(
                 field,
                 f"is about {tokens} tokens, {tokens / self.tokens_per_s:.0f} s of the embedding model; at most {most} "
-                f"are accepted ({most * LETTERS_PER_TOKEN} letters of English, {most} characters of Chinese); send it "
+                f"are accepted ({most * CHARS_PER_TOKEN} letters of English, {most} characters of Chinese); send it "
                 f"in parts, or raise {self.setting}",
             )
 
     def seconds(self, texts: Sequence[str]) -> float:
         """Return the seconds that the model takes for the texts at most; never more than the budget."""
         return min(self.cpu_s, sum(map(len, texts)) / self.tokens_per_s)
-
-
-def tokens_to_embed(text: str) -> int:
-    """Estimate the tokens of a text that are embedded: four letters of English, or any other visible character.
-
-    What is no language is not embedded, and counts nothing.
-    """
-    language = without_opaque(text)
-    # In parts: one substitution in a megabyte holds the interpreter for a tenth of a second.
-    parts = [language[start : start + _PART_CHARS] for start in range(0, len(language), _PART_CHARS)]
-    others = sum(len(_LETTERS.sub("", part)) for part in parts)
-    blanks = len(language) - sum(len("".join(part.split())) for part in parts)
-    return others + (len(language) - others - blanks) // LETTERS_PER_TOKEN
 
 
 async def embed_in_time(embed: Embed, texts: Sequence[str], deadline_s: float) -> Sequence[tuple[Chunk, ...]]:

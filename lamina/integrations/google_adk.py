@@ -12,10 +12,10 @@ from google.adk.sessions import Session
 from google.genai import types
 
 from lamina.errors import NotFound
-from lamina.integrations._turns import TurnMemory, storable
+from lamina.integrations._turns import LONG_S, TurnMemory
 from lamina.text.hygiene import composed
+from lamina.text.turn_parts import fitting_question, fitting_text, is_blank
 
-_MOST_MESSAGES = 200
 _KINDS = {"sessions": "message", "notes": "note"}
 """The kind of a memory by its tier."""
 
@@ -60,10 +60,8 @@ class LaminaMemoryService(BaseMemoryService):
     ) -> None:
         """Add events; those that are there already change nothing."""
         messages = [message for event in events if (message := _message(event, dict(custom_metadata or {})))]
-        async with self._memory.client(_ids(app_name, user_id)) as client:
-            for start in range(0, len(messages), _MOST_MESSAGES):
-                batch = messages[start : start + _MOST_MESSAGES]
-                await client.record(batch, session=session_id or f"events of {app_name}")
+        session = session_id or f"events of {app_name}"
+        await self._memory.store(messages, session=session, ids=_ids(app_name, user_id))
 
     async def add_memory(
         self,
@@ -74,16 +72,18 @@ class LaminaMemoryService(BaseMemoryService):
         custom_metadata: Mapping[str, object] | None = None,
     ) -> None:
         """Store memories as notes; one that is there already changes nothing."""
-        async with self._memory.client(_ids(app_name, user_id)) as client:
+        async with self._memory.client(_ids(app_name, user_id), timeout_s=LONG_S) as client:
             for memory in memories:
                 metadata = {**(custom_metadata or {}), **memory.custom_metadata}
-                if text := _text(memory.content).strip():
+                if not is_blank(text := fitting_text(_text(memory.content))):
                     await client.add(text, metadata=metadata)
 
     async def search_memory(self, *, app_name: str, user_id: str, query: str) -> SearchMemoryResponse:
         """Return the best memories of all tiers, best first."""
+        if not (question := fitting_question(query)):
+            return SearchMemoryResponse(memories=[])
         async with self._memory.client(_ids(app_name, user_id)) as client:
-            found = await client.search(query, limit=self._limit)
+            found = await client.search(question, limit=self._limit)
         return SearchMemoryResponse(memories=[_entry(result) for result in found["results"]])
 
     async def delete_memory(self, *, app_name: str, user_id: str, memory_id: str | None = None) -> None:
@@ -111,8 +111,8 @@ def _ids(app_name: str, user_id: str) -> dict[str, str]:
 
 
 def _message(event: Event, custom: dict[str, Any]) -> dict[str, Any] | None:
-    text = "" if event.content is None else _text(event.content).strip()
-    if not text or event.partial:
+    text = "" if event.content is None else _text(event.content)
+    if is_blank(text) or event.partial:
         return None
     return {
         "role": "user" if event.author == "user" else "assistant",
@@ -126,7 +126,7 @@ def _message(event: Event, custom: dict[str, Any]) -> dict[str, Any] | None:
 
 def _text(content: types.Content) -> str:
     parts = [part.text for part in content.parts or () if part.text and not part.thought]
-    return storable("\n".join(parts))
+    return "\n".join(parts)
 
 
 def _entry(result: Mapping[str, Any]) -> MemoryEntry:

@@ -1,8 +1,10 @@
 """LangChain: memory of an agent as a middleware, a retriever over all tiers, and the history of a session."""
 
 import asyncio
+import json
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from contextvars import copy_context
 from typing import Annotated, Any, NotRequired
 from urllib.parse import quote
@@ -25,18 +27,21 @@ from langchain_core.retrievers import BaseRetriever
 from langgraph.config import get_config
 from langgraph.runtime import Runtime
 from pydantic import Field
+from pydantic_core import to_jsonable_python
 
 from lamina.client import AsyncClient, Client
 from lamina.client.calls import Call
+from lamina.errors import InvalidInput, NotFound
 from lamina.integrations._clients import Clients
+from lamina.integrations._items import items_of, messages_of
 from lamina.integrations._turns import OWNER, TIMEOUT_S, TurnMemory, is_of
+from lamina.text.turn_parts import fitting_question, in_batches
 
 Json = dict[str, Any]
 PAGE = 200
-MESSAGES_AT_ONCE = 100
+MEMBER = "langchain"
+"""Member of a message's metadata that keeps a message of LangChain."""
 MOST_QUERY_CHARS = 8_000
-# Metadata hold 64 KiB; a longer text stands in the message alone.
-MOST_METADATA_CHARS = 40_000
 ROLES = {"human": "user", "ai": "assistant", "system": "system", "tool": "tool"}
 
 
@@ -145,14 +150,18 @@ class LaminaRetriever(BaseRetriever):
     def _get_relevant_documents(
         self, query: str, *, run_manager: CallbackManagerForRetrieverRun, k: int | None = None
     ) -> list[Document]:
+        if not (question := fitting_question(query)):
+            return []
         with Client(self.url, self.key, scope=self.scope) as client:
-            return _documents(client.search(query, **self.search, limit=k or self.k))
+            return _documents(client.search(question, **self.search, limit=k or self.k))
 
     async def _aget_relevant_documents(
         self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun, k: int | None = None
     ) -> list[Document]:
+        if not (question := fitting_question(query)):
+            return []
         async with AsyncClient(self.url, self.key, scope=self.scope) as client:
-            return _documents(await client.search(query, **self.search, limit=k or self.k))
+            return _documents(await client.search(question, **self.search, limit=k or self.k))
 
 
 def _documents(answer: dict[str, Any]) -> list[Document]:
@@ -185,19 +194,19 @@ class LaminaChatMessageHistory(BaseChatMessageHistory):
     @property
     def messages(self) -> list[BaseMessage]:
         """The messages in their order, those included that a summary stands for."""
-        return [_message(item) for item in self._stored()]
+        return list(_messages(list(self._stored())))
 
     def add_messages(self, messages: Sequence[BaseMessage]) -> None:
-        """Add messages at the end, up to 100 together."""
-        sent = [_sent(message, self._clients.scope.get("user")) for message in messages]
-        for start in range(0, len(sent), MESSAGES_AT_ONCE):
-            part = sent[start : start + MESSAGES_AT_ONCE]
-            self._clients.plain.record(part, session=self._session, idempotency_key=str(uuid4()))
+        """Add messages at the end, as many together as one request takes."""
+        sent = [part for message in messages for part in _sent(message, self._clients.scope.get("user"))]
+        for batch, _ in in_batches(sent):
+            self._clients.plain.record(batch, session=self._session, idempotency_key=str(uuid4()))
 
     def clear(self) -> None:
         """Delete the messages; notes that were drawn from them stay."""
         for item in list(self._stored()):
-            self._clients.plain.delete_message(item["id"])
+            with suppress(NotFound):  # Somebody else was faster.
+                self._clients.plain.delete_message(item["id"])
 
     def close(self) -> None:
         """Close the connections."""
@@ -256,24 +265,38 @@ def _called(call: Mapping[str, Any], results: Mapping[str, ToolMessage]) -> Json
     return {"name": call["name"], "arguments": call["args"], **({"id": call["id"]} if call["id"] else {}), **told}
 
 
-def _sent(message: BaseMessage, user: str | None) -> Json:
-    """Return a message as the service takes it; its own form stands in the metadata."""
-    whole = message_to_dict(message)
-    if len(message.text) > MOST_METADATA_CHARS and isinstance(message.content, str):
-        whole["data"] = {name: value for name, value in whole["data"].items() if name != "content"}
+def _sent(message: BaseMessage, user: str | None) -> list[Json]:
+    """Return the messages of the service that keep a message in its own form.
+
+    Raises:
+        InvalidInput: If it holds an object that JSON cannot.
+    """
+    try:
+        data = json.dumps(message_to_dict(message), default=to_jsonable_python)
+    except (TypeError, ValueError) as error:
+        raise InvalidInput("message", f"cannot be kept: {error}") from error
     calls = message.tool_calls if isinstance(message, AIMessage) else []
-    text = message.text if message.text.strip() else ", ".join(f"calls {call['name']}" for call in calls) or "(empty)"
-    return {
-        "role": ROLES.get(message.type, "user"),
-        "content": text,
-        "ref": str(uuid4()),  # Without one, equal messages are one.
-        "metadata": {"langchain": whole, OWNER: user},
-    }
+    return messages_of(
+        MEMBER,
+        data,
+        role=ROLES.get(message.type, "user"),
+        text=message.text,
+        otherwise=", ".join(f"calls {call['name']}" for call in calls) or "(empty)",
+        metadata={OWNER: user},
+    )
 
 
-def _message(item: Json) -> BaseMessage:
-    whole = item["metadata"].get("langchain")
-    if whole is None:  # Recorded at another door.
-        kind = next((kind for kind, role in ROLES.items() if role == item["role"]), "human")
-        whole = {"type": "ai" if kind == "tool" else kind, "data": {}}
-    return messages_from_dict([{**whole, "data": {"content": item["content"], **whole["data"]}}])[0]
+def _messages(stored: Sequence[Json]) -> Iterator[BaseMessage]:
+    kept = {item.message["id"]: item.data for item in items_of(MEMBER, stored)}
+    for item in stored:
+        whole = item["metadata"].get(MEMBER)
+        if item["id"] in kept:
+            found = json.loads(kept[item["id"]])
+        elif whole is None:  # Recorded at another door.
+            kind = next((kind for kind, role in ROLES.items() if role == item["role"]), "human")
+            found = {"type": "ai" if kind == "tool" else kind, "data": {"content": item["content"]}}
+        elif isinstance(whole, dict) and "data" in whole:  # As messages were kept at first.
+            found = {**whole, "data": {"content": item["content"], **whole["data"]}}
+        else:  # A part of one.
+            continue
+        yield from messages_from_dict([found])

@@ -26,18 +26,20 @@ from langgraph.store.base import (
 from lamina.client import AsyncClient, Client
 from lamina.errors import InvalidInput, NotFound, PreconditionFailed
 from lamina.integrations._clients import Clients, digest
+from lamina.text.turn_parts import fitting_question, in_batches, is_blank, storable
 
 Json = dict[str, Any]
 Namespace = tuple[str, ...]
 Done = TypeVar("Done")
 PAGE = 100
 MOST_HITS = 1000
-DOCUMENTS_AT_ONCE = 100
+# The model embeds as many tokens in 50 s, and the client waits for 60.
+DOCUMENTS_AT_ONCE, MOST_TOKENS_AT_ONCE = 100, 100_000
 TAG_CHARS = 32
 # Of the 64 tags that a document may have, one stands for the whole store.
 MOST_LEVELS = 60
 # Above it a value is the text of its document: metadata hold 64 KiB.
-MOST_METADATA_CHARS = 48_000
+MOST_METADATA_BYTES = 48_000
 MOST_METADATA_VALUES = 4_000
 # A read moves the expiry of an item once this part of its time is over, so that not every read is a write.
 REFRESHED_AFTER = 0.01
@@ -53,8 +55,9 @@ class LaminaStore(BaseStore):
     """Keep LangGraph's items as documents of a workspace: one an item, found by its words and by its meaning.
 
     Of a batch the reads see the state before it, as in LangGraph's own stores; of several writes of an item the last
-    counts. The writes of a batch take place together, up to 100, and a batch that is cancelled ends no other. Expired
-    items are never read; `sweep_ttl` deletes them. Without a query, the item that was put last comes first.
+    counts. The writes of a batch take place together, up to 100 with 100 000 tokens, and a batch that is cancelled ends
+    no other. Expired items are never read; `sweep_ttl` deletes them. Without a query, the item that was put last comes
+    first.
 
     Args:
         url: Where Lamina listens; ``LAMINA_URL``, then http://127.0.0.1:8000.
@@ -144,11 +147,11 @@ class _Operations:
         results = [None if isinstance(op, PutOp) else await self._read(op) for op in ops]
         for op in [op for op in writes.values() if op.value is not None]:
             await self._end_expired(op)
-        for start in range(0, len(puts), DOCUMENTS_AT_ONCE):
-            answer = await _answer(self._client.add_documents(puts[start : start + DOCUMENTS_AT_ONCE]))
-            for place, result in enumerate(answer["results"], start):
+        for batch, _ in in_batches(puts, most_items=DOCUMENTS_AT_ONCE, most_tokens=MOST_TOKENS_AT_ONCE):
+            answer = await _answer(self._client.add_documents(batch))
+            for put, result in zip(batch, answer["results"], strict=True):
                 if result["status"] == "invalid":
-                    raise InvalidInput(f"value of {puts[place]['metadata']['key']!r}", result["error"])
+                    raise InvalidInput(f"value of {put['metadata']['key']!r}", result["error"])
         for op in [op for op in writes.values() if op.value is None]:
             for document in await self._keyed(op.namespace, op.key):
                 await self._delete(document["id"])
@@ -184,7 +187,8 @@ class _Operations:
         return None
 
     async def _search(self, op: SearchOp) -> list[SearchItem]:
-        found = self._found(op) if op.query else self._unranked(op)
+        question = fitting_question(op.query or "")
+        found = self._found(op, question) if question else self._unranked(op)
         items: list[SearchItem] = []
         passed = 0
         async for document, score in found:
@@ -207,12 +211,12 @@ class _Operations:
             if not _has_expired(document["metadata"], now):
                 yield document, None
 
-    async def _found(self, op: SearchOp) -> AsyncIterator[tuple[Json, float]]:
+    async def _found(self, op: SearchOp, question: str) -> AsyncIterator[tuple[Json, float]]:
         """Read what a search finds; the state that Postgres has now counts, not the one that is indexed."""
         # Several passages may be of one item, and a filter leaves out others.
         limit = MOST_HITS if op.filter else min(MOST_HITS, 4 * (op.limit + op.offset) + 20)
         tags = [self._tag(op.namespace_prefix)]
-        answer = await _answer(self._client.search(op.query or "", tiers=["documents"], tags=tags, limit=limit))
+        answer = await _answer(self._client.search(question, tiers=["documents"], tags=tags, limit=limit))
         seen = set()
         for hit in answer["results"]:
             if hit["document"] in seen or hit["workspace"] is not None:
@@ -316,22 +320,28 @@ class _Operations:
         if len(op.namespace) > MOST_LEVELS:
             raise InvalidInput("namespace", f"has {len(op.namespace)} levels; at most {MOST_LEVELS} are accepted")
         try:
-            text = json.dumps(value, allow_nan=False)
+            text = json.dumps(value, allow_nan=False, ensure_ascii=False)
         except (TypeError, ValueError) as error:
             raise InvalidInput(f"value of {op.key!r}", f"is no JSON: {error}") from error
         now = self._now()
-        words = "" if op.index is False else "\n".join(_texts(value, op.index or self._fields))
-        metadata: Json = {"namespace": list(op.namespace), "key": op.key, "indexed": bool(words.strip())}
+        is_plain = storable(text) == text and "\\u0000" not in text
+        words = "" if op.index is False else storable("\n".join(_texts(value, op.index or self._fields)))
+        metadata: Json = {"namespace": list(op.namespace), "key": op.key, "indexed": not is_blank(words)}
         if op.ttl is not None:
             metadata |= {"ttl": op.ttl, "expires_at": (now + timedelta(minutes=op.ttl)).isoformat()}
-        is_small = len(text) <= MOST_METADATA_CHARS and text.count(",") + text.count(":") < MOST_METADATA_VALUES
+        has_few = text.count(",") + text.count(":") < MOST_METADATA_VALUES
+        if is_plain and has_few and len(text.encode()) <= MOST_METADATA_BYTES:
+            metadata["value"] = value
+            content = words if metadata["indexed"] else "-" if is_blank(op.key) else op.key
+        else:  # As ASCII, JSON holds what no text may: NUL, and halves of characters.
+            content = text if is_plain else json.dumps(value)
         return {
-            "content": (words if metadata["indexed"] else op.key) if is_small else text,
+            "content": content,
             "key": self._key(op.namespace, op.key),
             "tags": [self._tag(op.namespace[:depth]) for depth in range(len(op.namespace) + 1)],
             "occurred_at": now.isoformat(),
             "source": "langgraph",
-            "metadata": metadata | ({"value": value} if is_small else {}),
+            "metadata": metadata,
         }
 
 

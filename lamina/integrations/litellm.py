@@ -163,6 +163,6 @@ def _usage(kwargs: Mapping[str, Any], answer: Mapping[str, Any], latency_s: floa
         "cached_tokens": min(details.get("cached_tokens") or 0, tokens),
         "output_tokens": used.get("completion_tokens") or used.get("output_tokens") or 0,
         "cost": kwargs.get("response_cost"),
-        "latency_ms": latency_s * 1000,
+        "latency_ms": max(0.0, latency_s * 1000),  # A clock may be set back meanwhile.
     }
     return {name: value for name, value in figures.items() if value is not None}

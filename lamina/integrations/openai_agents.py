@@ -1,29 +1,33 @@
 """OpenAI Agents SDK: a session whose items are messages, so that other sessions recall them."""
 
+import asyncio
 import json
-import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from agents.items import TResponseInputItem
 from agents.memory.session_settings import SessionSettings, resolve_session_limit
 
 from lamina.client import AsyncClient
+from lamina.client.client import DEFAULT_TIMEOUT_S
 from lamina.errors import NotFound
-from lamina.integrations._turns import OWNER, is_of, storable
+from lamina.integrations._items import items_of, messages_of
+from lamina.integrations._turns import OWNER, TOKENS_PER_S, is_of
+from lamina.text.turn_parts import in_batches
 
 ITEM = "openai_item"
-"""Member of a message's metadata: the item as ASCII JSON, or ``None`` where the message's text is that."""
-_IN_METADATA_BYTES = 32_768
-_MOST_MESSAGES, _PAGE = 200, 1_000
+"""Member of a message's metadata that keeps the item."""
+_PAGE = 200
+_DELETED_AT_ONCE = 8
 _ROLES = {"user": "user", "system": "system", "developer": "system", "assistant": "assistant"}
 
 
 class LaminaSession:
     """A session of an agent, as `agents.Session`.
 
-    Items come back as they were added, whatever their size up to a million characters, and each is also a message: its
-    text is searched. Encrypted reasoning stays out of the text.
+    Items come back as they were added, whatever their size, and each is also a message: its text is searched.
+    Encrypted reasoning stays out of the text.
 
     Args:
         session_id: The conversation.
@@ -53,62 +57,61 @@ class LaminaSession:
         """Return the items in order, of a limit the latest ones."""
         most = resolve_session_limit(limit, self.session_settings)
         async with self._client() as client:
-            found = [json.loads(_data(message)) for message in await self._messages(client)]
-        return found if most is None else found[max(len(found) - most, 0) :]
+            found = list(items_of(ITEM, await self._messages(client)))
+        latest = found if most is None else found[max(len(found) - most, 0) :]
+        return [json.loads(item.data) for item in latest]
 
     async def add_items(self, items: list[TResponseInputItem]) -> None:
         """Add items behind those that are there."""
-        messages = [_message(item, self._user) for item in items]
-        async with self._client() as client:
-            for start in range(0, len(messages), _MOST_MESSAGES):
-                await client.record(messages[start : start + _MOST_MESSAGES], session=self.session_id)
+        messages = [message for item in items for message in _messages_of(item, self._user)]
+        for batch, tokens in in_batches(messages):
+            async with self._client(DEFAULT_TIMEOUT_S + tokens / TOKENS_PER_S) as client:
+                await client.record(batch, session=self.session_id)
 
     async def pop_item(self) -> TResponseInputItem | None:
         """Remove the latest item and return it; of two callers at once each gets another one."""
         async with self._client() as client:
-            while messages := await self._messages(client):
+            while found := list(items_of(ITEM, await self._messages(client))):
                 try:
-                    await client.delete_message(messages[-1]["id"])
+                    await client.delete_message(found[-1].message["id"])
                 except NotFound:  # Somebody else was faster.
                     continue
-                item: TResponseInputItem = json.loads(_data(messages[-1]))
+                await _delete(client, found[-1].part_ids)
+                item: TResponseInputItem = json.loads(found[-1].data)
                 return item
         return None
 
     async def clear_session(self) -> None:
-        """Remove all items."""
-        while await self.pop_item() is not None:
-            pass
+        """Remove the items that are there."""
+        async with self._client() as client:
+            await _delete(client, [message["id"] for message in await self._messages(client)])
 
-    def _client(self) -> AsyncClient:
-        return AsyncClient(self._url, self._key, scope=self._scope)
+    def _client(self, timeout_s: float = DEFAULT_TIMEOUT_S) -> AsyncClient:
+        return AsyncClient(self._url, self._key, scope=self._scope, timeout_s=timeout_s)
 
     async def _messages(self, client: AsyncClient) -> list[dict[str, Any]]:
         """Return the messages that hold items of this user, also those that a summary stands for."""
-        found: list[dict[str, Any]] = []
-        while True:
-            page = await client.messages(self.session_id, limit=_PAGE, offset=len(found), include_compacted="true")
-            found += page["messages"]
-            if len(page["messages"]) < _PAGE:
-                return [message for message in found if ITEM in message["metadata"] and is_of(self._user, message)]
+        pages = client.messages.each(self.session_id, limit=_PAGE, include_compacted="true")
+        return [message async for message in pages if ITEM in message["metadata"] and is_of(self._user, message)]
 
 
-def _message(item: Any, user: str | None) -> dict[str, Any]:
-    data = json.dumps(item)
+async def _delete(client: AsyncClient, ids: Sequence[str]) -> None:
+    """Delete messages, some at once; one that is gone already is no error."""
+
+    async def delete(id_: str) -> None:
+        with suppress(NotFound):
+            await client.delete_message(id_)
+
+    for start in range(0, len(ids), _DELETED_AT_ONCE):
+        await asyncio.gather(*map(delete, ids[start : start + _DELETED_AT_ONCE]))
+
+
+def _messages_of(item: Any, user: str | None) -> list[dict[str, Any]]:
     kind = str(item.get("type", "message"))
     role = _ROLES.get(str(item.get("role")), "tool" if kind.endswith("_output") else "assistant")
-    is_short = len(data) <= _IN_METADATA_BYTES
-    return {
-        "role": role,
-        "content": (storable(_text(item)).strip() or f"({kind})") if is_short else data,
-        "ref": f"openai-{uuid.uuid4()}",
-        "metadata": {ITEM: data if is_short else None, OWNER: user},
-    }
-
-
-def _data(message: Mapping[str, Any]) -> str:
-    data: str | None = message["metadata"][ITEM]
-    return message["content"] if data is None else data
+    return messages_of(
+        ITEM, json.dumps(item), role=role, text=_text(item), otherwise=f"({kind})", metadata={OWNER: user}
+    )
 
 
 def _text(item: Mapping[str, Any]) -> str:

@@ -23,6 +23,7 @@ from lamina.cli.hook import DEADLINES_S, HOOK_TIMEOUT_S, HookVerb, turn_of
 from lamina.cli.hook import app as hook_app
 from lamina.errors import InvalidInput
 from lamina.text.jsonc import parsed
+from lamina.text.turn_parts import fitting_id
 from tests.support.application import Application
 from tests.support.ingress import uvicorn_of
 
@@ -340,6 +341,22 @@ await plugin.event({ event: { type: "session.idle", properties: { sessionID: "s"
 """
 
 
+@pytest.mark.parametrize("agent", AGENTS)
+def test_a_workspace_of_any_script_is_named_as_it_is(home: Path, agent: str) -> None:
+    options = ("--url", "http://127.0.0.1:9", "--workspace", 'harbour 🦊 "หนึ่ง" \\')
+
+    connect(agent, *options)
+    written = files(home)
+    connect(agent, *options)
+
+    assert files(home) == written
+    if agent == "codex":
+        args = tomllib.loads(written[".codex/config.toml"].decode())["mcp_servers"]["lamina"]["args"]
+        assert args[args.index("--workspace") + 1] == options[-1]
+    connect(agent, "--remove", *options)
+    assert files(home) == {}
+
+
 def test_the_summary_of_a_compaction_is_no_prompt(tmp_path: Path) -> None:
     transcript = tmp_path / "transcript.jsonl"
     prompt = {"uuid": "u", "message": {"role": "user", "content": "The Marlin gets berth seven."}}
@@ -472,6 +489,23 @@ async def test_of_a_turn_that_is_too_long_the_prompt_and_what_was_said_last_are_
     texts = [message["content"] for message in listed.json()["messages"]]
     assert len(texts) == 256
     assert (texts[0], texts[1], texts[-1]) == ("Go on.", "Step 44.", "Step 298.")
+
+
+async def test_whatever_an_agent_says_is_recorded(home: Path, application: Application, service: str) -> None:
+    said = [
+        {"role": "user", "content": "Read it.\0", "id": "u" * 300},
+        {"role": "assistant", "content": "\u200b", "id": "blank"},
+        *({"role": "assistant", "content": f"{n}. " + "สวัสดี" * 3_000, "id": f"{n}"} for n in range(12)),
+    ]
+
+    await hook(f"lamina hook record --url {service}", {"session_id": "s" * 300, "messages": said}, application.key)
+    asked = {"session_id": "s" * 300, "prompt": "\0" + " " * 30_000}
+    nothing = await hook(f"lamina hook recall --url {service}", asked, application.key)
+
+    path = f"/v1/sessions/{fitting_id('s' * 300)}/messages"
+    listed = (await application.client().get(path, params={"limit": 500})).json()["messages"]
+    assert [message["content"][:8] for message in listed] == ["Read it.", *(f"{n}. สวัสดี"[:8] for n in range(12))]
+    assert nothing == (0, "")
 
 
 def test_a_hook_that_records_is_given_the_time_that_the_agent_allows() -> None:

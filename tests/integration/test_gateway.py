@@ -750,6 +750,41 @@ async def test_names_and_arguments_that_memory_cannot_hold_lose_no_turn(gateway:
     assert [item["content"] for item in others] == ["Noon.", "Thanks.", "Noon."]
 
 
+async def test_a_turn_that_is_too_much_for_one_request_is_recorded_in_parts(gateway: Gateway) -> None:
+    gateway.upstream.says("It is long.")
+    report = "The tide at Faro was 3.1 m at 12:00, 1.2 m at 18:00. " * 9_000
+    calls = [
+        {"id": f"c{number}", "type": "function", "function": {"name": "read", "arguments": f'{{"page": {number}}}'}}
+        for number in range(300)
+    ]
+    question = {"type": "text", "text": f"Read it. {'สวัสดีชาวโลก ' * 20_000} Sum it up, please."}
+    asked = [
+        {"role": "assistant", "content": None, "tool_calls": calls},
+        *({"role": "tool", "tool_call_id": call["id"], "content": f"{call['id']} is blank"} for call in calls[:-1]),
+        {"role": "tool", "tool_call_id": calls[-1]["id"], "content": report},
+        {"role": "user", "content": [{"type": "\ud83d" * 200}, question]},
+    ]
+    headers = {"Authorization": f"Bearer {gateway.app.key}", "Lamina-Workspace": "harbour", "Lamina-Session": "s"}
+
+    async with httpx.AsyncClient(timeout=PATIENCE_S, headers=headers) as plain:
+        body = json.dumps({"model": "small", "messages": asked})
+        answered = await plain.post(f"{gateway.url}/openai/v1/chat/completions", content=body)
+        said: list[dict[str, Any]] = []
+        async with asyncio.timeout(PATIENCE_S):
+            while len(said) < 302:
+                params: dict[str, Any] = {"workspace": "harbour", "limit": 1_000}
+                said = (await plain.get(f"{gateway.url}/v1/sessions/s/messages", params=params)).json()["messages"]
+
+    assert answered.status_code == 200
+    assert [item["role"] for item in said] == ["user", *["tool"] * 300, "assistant"]
+    assert said[0]["content"].startswith("Read it. สวัสดี")
+    assert said[0]["content"].endswith("Sum it up, please.")
+    assert [item["content"] for item in said[1:3]] == [f'read({{"page": {n}}})\nc{n} is blank' for n in range(2)]
+    assert said[300]["content"].startswith('read({"page": 299})\nThe tide at Faro')
+    assert said[300]["content"].endswith("at 18:00.")
+    assert said[301]["content"] == "It is long."
+
+
 async def test_a_half_of_a_character_stops_neither_the_call_nor_its_record(gateway: Gateway) -> None:
     half = json.dumps(completion("half \ud83d")).encode()
     gateway.upstream.script.append(lambda: Response(half, media_type="application/json"))

@@ -4,9 +4,12 @@ from collections.abc import Mapping
 from typing import Any
 
 import httpx
+import pytest
 
 from lamina.client import AsyncClient
-from lamina.integrations._turns import TurnMemory, _parts, fitting_id
+from lamina.errors import InvalidInput
+from lamina.integrations._turns import TurnMemory
+from lamina.text.turn_parts import fitting_id
 from tests.support.application import Application
 
 
@@ -16,8 +19,10 @@ class InProcess(TurnMemory):
     def __init__(self, application: Application) -> None:
         super().__init__({"workspace": "atlas"}, timeout_s=60)
         self._application = application
+        self.patience_s: list[float] = []
 
-    def client(self, ids: Mapping[str, str] | None = None) -> AsyncClient:
+    def client(self, ids: Mapping[str, str] | None = None, *, timeout_s: float | None = None) -> AsyncClient:
+        self.patience_s.append(timeout_s or 0)
         transport = httpx.ASGITransport(self._application.api)
         scope = {**(ids or {}), **self._scope}
         return AsyncClient("http://lamina", self._application.key, scope=scope, transport=transport)
@@ -65,10 +70,44 @@ async def test_a_run_of_more_steps_than_one_request_takes_is_recorded_in_order(a
     assert found[300]["content"] == "That was all."
 
 
-def test_texts_that_are_too_many_for_one_request_go_in_several() -> None:
-    texts = [{"role": "user", "content": f"{place}. " + "我们决定在星期五发布。" * 3_500} for place in range(5)]
+async def test_whatever_a_user_says_is_recorded(application: Application) -> None:
+    strange = [
+        "สวัสดีชาวโลก " * 20_000,
+        "7 " * 150_000,
+        f"{' ' * 600_000}here{' ' * 600_000}",
+        "🦊" * 130_000,
+        "\0\ud83d",
+    ]
+    said = [{"role": "user", "content": text, "ref": f"{place}"} for place, text in enumerate(["Before.", *strange])]
 
-    parts = list(_parts(texts, []))
+    found = await recorded(application, [*said, {"role": "assistant", "content": "After.", "ref": "a"}])
 
-    assert [len(part["messages"]) for part in parts] == [2, 2, 1]
-    assert [message for part in parts for message in part["messages"]] == texts
+    texts = [item["content"] for item in found]
+    assert [texts[0], texts[-1]] == ["Before.", "After."]
+    assert [text[:6] for text in texts[1:-1]] == ["สวัสดี", "7 7 7 ", "here", "🦊" * 6, "\ufffd"]
+
+
+async def test_a_record_waits_as_long_as_its_texts_take(application: Application) -> None:
+    memory = InProcess(application)
+    memory._timeout_s = 0.5
+    said = [{"role": "user", "content": f"{number}. " + "สวัสดี" * 4_000, "ref": f"{number}"} for number in range(2)]
+
+    await memory.record(said, session="s")
+
+    assert [round(seconds) for seconds in memory.patience_s] == [34, 34]
+
+
+async def test_a_part_that_is_refused_does_not_stop_the_others_and_is_told(application: Application) -> None:
+    memory = InProcess(application)
+    long = "สวัสดี" * 6_000
+    said = [
+        {"role": "user", "content": f"1 {long}", "ref": "1"},
+        {"role": "nobody", "content": f"2 {long}", "ref": "2"},
+        {"role": "user", "content": f"3 {long}", "ref": "3"},
+    ]
+
+    with pytest.raises(InvalidInput, match="role"):
+        await memory.store(said, session="s")
+
+    async with memory.client() as client:
+        assert [item["content"][0] async for item in client.messages.each("s")] == ["1", "3"]

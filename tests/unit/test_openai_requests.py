@@ -105,6 +105,16 @@ def test_the_same_text_behind_another_history_is_another_message() -> None:
     assert first.opening == second.opening
 
 
+def test_a_conversation_is_known_by_the_first_text_of_the_user_whatever_time_its_instructions_tell() -> None:
+    noon, one = (
+        request_of([said("system", f"It is {hour}:00."), said("user", "Which berth?"), *more])
+        for hour, more in ((12, []), (13, [said("assistant", "Seven."), said("user", "Thanks.")]))
+    )
+
+    assert noon.opening == one.opening == request_of([said("user", "Which berth?")]).opening
+    assert noon.opening != request_of([said("system", "It is 12:00."), said("user", "Which boat?")]).opening
+
+
 def test_a_result_is_told_with_the_call_that_asked_for_it() -> None:
     call = {"id": "c1", "type": "function", "function": {"name": "tides", "arguments": '{"port": "Faro"}'}}
     chat = request_of(

@@ -10,6 +10,7 @@ from typing import Any, Literal
 from lamina.text.hygiene import MAX_CONTENT_CHARS
 from lamina.text.json_spans import item_spans, member_spans
 from lamina.text.parts import ends_of
+from lamina.text.turn_parts import fitting_id
 
 Json = Mapping[str, Any]
 Position = Literal["before_question", "after_instructions"]
@@ -19,6 +20,7 @@ ID_FIELDS = ("workspace", "namespace", "user", "agent", "session", "swarm")
 _TEXT_PARTS = frozenset({"text", "input_text", "output_text"})
 _INSTRUCTIONS = frozenset({"system", "developer"})
 _REF_DIGITS = 32
+_MOST_PARTS = 1_000
 
 
 class Shape(StrEnum):
@@ -106,6 +108,8 @@ def read_request(shape: Shape, body: Any) -> ModelRequest | None:
     users = [at for at, item in enumerate(items) if item.get("role") == "user"]
     digests = list(_digests(items, _chain_of(body) or ""))
     answered = max((at for at, item in enumerate(items) if _is_of_model(item)), default=-1)
+    # Instructions do not count: they may hold the time, and each request would be a conversation of its own.
+    *_, opening = _digests([items[users[0]]] if users else [], _chain_of(body) or "")
     asked = users[-1] if users else None
     instructions = next((at for at, item in enumerate(items) if item.get("role") not in _INSTRUCTIONS), len(items))
     return ModelRequest(
@@ -115,7 +119,7 @@ def read_request(shape: Shape, body: Any) -> ModelRequest | None:
         {"before_question": len(items) if asked is None else asked, "after_instructions": instructions},
         digests[asked or 0],
         digests[-1],
-        digests[users[0] + 1] if users else digests[0],
+        opening,
         tuple(_said(items[at], digests[at + 1]) for at in users if at > answered),
         tuple(_results(items, answered)),
         _ids_of(body),
@@ -160,7 +164,7 @@ def _digests(items: Sequence[Json], chain: str) -> Iterator[str]:
 def _said(item: Json, digest: str) -> Said:
     parts = item.get("content")
     known = [part for part in parts if isinstance(part, dict)] if isinstance(parts, list) else []
-    others = [str(part.get("type")) for part in known if part.get("type") not in _TEXT_PARTS]
+    others = [fitting_id(str(part.get("type"))) for part in known if not is_text_part(part)][:_MOST_PARTS]
     return Said(text_of_parts(parts), _text_or_none(item.get("name")), f"said-{digest}", tuple(others))
 
 

@@ -9,7 +9,6 @@ from google.genai import types
 
 from lamina.client import AsyncClient
 from lamina.errors import NotFound
-from lamina.integrations import google_adk
 from lamina.integrations.google_adk import LaminaMemoryService
 
 BERTH = "The Marlin gets berth seven."
@@ -62,15 +61,29 @@ async def test_what_is_no_text_is_left_out(door: Any, memory: LaminaMemoryServic
     assert await stored(door) == ["caf\u00e9  \ufffd"]
 
 
-async def test_more_events_than_a_request_takes_stay_in_order(
-    door: Any, memory: LaminaMemoryService, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(google_adk, "_MOST_MESSAGES", 7)
-    events = [event(f"e{number}", f"Boat {number}") for number in range(20)]
+async def test_more_events_than_a_request_takes_stay_in_order(door: Any, memory: LaminaMemoryService) -> None:
+    events = [event(f"e{number}", f"Boat {number}") for number in range(210)]
 
     await memory.add_events_to_memory(**ANNS, events=events, session_id="monday")
 
-    assert await stored(door) == [f"Boat {number}" for number in range(20)]
+    assert await stored(door) == [f"Boat {number}" for number in range(210)]
+
+
+async def test_a_long_text_is_stored_with_both_its_ends_and_strange_questions_stop_nobody(
+    door: Any, memory: LaminaMemoryService
+) -> None:
+    long = f"First. {'สวัสดีชาวโลก ' * 12_000} Last."
+    await memory.add_events_to_memory(**ANNS, events=[event("e" * 200, long)], session_id="monday")
+
+    (text,) = await stored(door)
+    assert (text[:6], text[-5:], len(text)) == ("First.", "Last.", 109_999)
+    assert (await memory.search_memory(**ANNS, query=" \u200b\0")).memories == []
+    long_question = f"{'x' * 200_000} \ud83d First"
+    assert isinstance((await memory.search_memory(**ANNS, query=long_question)).memories, list)
+    entries = [MemoryEntry(content=content(text)) for text in ("\0 \u200b", "\0 tea")]
+    await memory.add_memory(**ANNS, memories=entries)
+    async with AsyncClient(scope={"workspace": door.workspace, "user": "ann", "agent": "harbour"}) as client:
+        assert [item["content"].strip() for item in (await client.notes())["notes"]] == ["tea"]
 
 
 async def test_a_user_of_an_application_finds_their_own(memory: LaminaMemoryService) -> None:

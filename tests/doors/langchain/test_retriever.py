@@ -48,5 +48,12 @@ class TestRetriever(RetrieversIntegrationTests):
             client.add(FACTS[0])
         pasted("langchain")
 
+    def test_what_is_no_question_finds_nothing_and_stops_nobody(self) -> None:
+        retriever = LaminaRetriever(scope=self.scope)
+
+        assert [retriever.invoke(text) for text in ("", " \u200b\n", "\0")] == [[], [], []]
+        for text in ("key \ud83d \0", "สวัสดี" * 30_000, f"{'x' * 150_000} key"):
+            assert isinstance(retriever.invoke(text), list)
+
     def test_further_fields_narrow_the_search(self) -> None:
         assert LaminaRetriever(scope=self.scope, search={"tiers": ["documents"]}).invoke("barometer") == []

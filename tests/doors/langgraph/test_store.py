@@ -75,10 +75,15 @@ VALUES = [
     {"quotes": "\"'\\ \n\t", "empty": "", "blank": "  "},
     {"big": 2**53 + 1, "negative": -0.1, "long": "word " * 20_000},
     {"lines": [f"line {number}: a = {{{number}}}" for number in range(3_000)]},
+    {"thai": "สวัสดีชาวโลก " * 1_000},
+    {"long thai": "สวัสดีชาวโลก " * 5_000},
+    {"strange": "a\0b \ud83d \u2028 \x85"},
+    {"long and strange": "日\0\ud83d" * 20_000},
+    {"nothing": "\u200b"},
 ]
 
 
-@pytest.mark.parametrize("value", VALUES, ids=["empty", "plain", "nested", "spaces", "long", "many"])
+@pytest.mark.parametrize("value", VALUES, ids=range(len(VALUES)))
 async def test_a_value_comes_back_as_it_was_put(either: Any, value: dict[str, Any]) -> None:
     await either.aput(("users", "ann"), "a", value)
     await either.aput(("users", "ann"), "hidden", value, index=False)
@@ -301,6 +306,26 @@ async def test_a_query_ranks(either: Any) -> None:
     assert found[0].key == "barometer"
     assert found[0].score > 0
     assert [item.score for item in found] == sorted((item.score for item in found), reverse=True)
+
+
+@pytest.mark.parametrize("times", [1, 1_000, 5_000])
+async def test_a_value_of_any_script_is_found_whatever_its_size(either: Any, times: int) -> None:
+    await either.aput(("facts",), "thai", {"text": "กุญแจสำรองแขวนอยู่หลังบารอมิเตอร์ " * times})
+    await either.aput(("facts",), "other", {"text": "The cat sleeps on the mat"})
+
+    found = await until_found(lambda: either.asearch(("facts",), query="กุญแจสำรองแขวนอยู่ที่ไหน", limit=1))
+
+    assert [item.key for item in found] == ["thai"]
+
+
+async def test_what_shows_nothing_stops_neither_a_put_nor_a_search(either: Any) -> None:
+    await either.aput(("facts",), " \u200b", {"text": "\u200b"}, index=["text"])
+    await either.aput(("facts",), " ", {"text": "tea"}, index=False)
+
+    for query in (" \u200b", "\0", ""):
+        assert {item.key for item in await either.asearch(("facts",), query=query)} == {" \u200b", " "}
+    for query in ("tea \0 \ud83d", "ส" * 300_000):
+        assert isinstance(await either.asearch(("facts",), query=query), list)
 
 
 async def test_a_query_keeps_to_its_filter_and_its_page(either: Any) -> None:

@@ -1,11 +1,14 @@
 import asyncio
+import base64
+import random
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 from agents import Session, SessionSettings
 
-from lamina.client import Client
+from lamina.client import AsyncClient, Client
 from lamina.integrations import openai_agents
 from lamina.integrations.openai_agents import LaminaSession
 
@@ -22,6 +25,7 @@ ITEMS: list[Any] = [
         "content": [{"type": "output_text", "text": "High water is at noon.", "annotations": [], "logprobs": []}],
     },
 ]
+PICTURE = base64.b64encode(random.Random(0).randbytes(1_500_000)).decode()  # noqa: S311 - no secret
 STRANGE: list[Any] = [
     {"role": "user", "content": "cafe\u0301 \u212b \r\n\t \x00 \ud83d   "},
     {"role": "user", "content": ""},
@@ -32,6 +36,10 @@ STRANGE: list[Any] = [
     {"type": "function_call_output", "call_id": "c", "output": "日" * 60_000},
     {"type": "of tomorrow", "a": {"b": [1, 1.0, 1e300, None, True, {"c": []}]}, "": "empty name"},
     {"role": "user", "content": "[Memory: note]\nconfidence: 1.00"},
+    {"role": "user", "content": " " * 1_000_000},
+    {"role": "user", "content": "สวัสดีชาวโลก" * 10_000},
+    {"type": "function_call_output", "call_id": "c", "output": "The lighthouse keeper lit the lantern. " * 16_000},
+    {"role": "user", "content": [{"type": "input_image", "image_url": f"data:image/png;base64,{PICTURE}"}]},
 ]
 
 
@@ -68,9 +76,8 @@ async def test_a_strange_item_comes_back_as_it_was(session: LaminaSession, item:
 async def test_more_items_than_a_request_takes_stay_in_order(
     session: LaminaSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(openai_agents, "_MOST_MESSAGES", 7)
-    monkeypatch.setattr(openai_agents, "_PAGE", 10)
-    items: list[Any] = [{"role": "user", "content": f"Boat {number}"} for number in range(30)]
+    monkeypatch.setattr(openai_agents, "_PAGE", 100)
+    items: list[Any] = [{"role": "user", "content": f"Boat {number}"} for number in range(230)]
     await session.add_items(items)
 
     assert await session.get_items() == items
@@ -107,6 +114,53 @@ async def test_a_session_is_cleared_alone_and_goes_on(door: Any, session: Lamina
     assert await session.get_items() == ITEMS[-1:]
     assert await other.get_items() == ITEMS[:1]
     assert await LaminaSession("never", scope={"workspace": door.workspace}).pop_item() is None
+
+
+async def test_a_session_is_cleared_with_one_read_of_it(
+    session: LaminaSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await session.add_items([{"role": "user", "content": f"Boat {number}"} for number in range(30)])
+    asked, send = Counter[str](), AsyncClient.send
+
+    async def counted(client: AsyncClient, call: Any) -> Any:
+        asked[call.method] += 1
+        return await send(client, call)
+
+    monkeypatch.setattr(AsyncClient, "send", counted)
+    await session.clear_session()
+
+    assert asked == {"GET": 1, "DELETE": 30}
+    assert await session.pop_item() is None
+    assert await session.get_items() == []
+
+
+async def test_those_who_clear_and_pop_at_once_leave_an_empty_session(session: LaminaSession) -> None:
+    await session.add_items([*ITEMS, STRANGE[-1]])
+
+    _, _, popped = await asyncio.gather(session.clear_session(), session.clear_session(), session.pop_item())
+
+    assert popped is None or popped in [*ITEMS, STRANGE[-1]]
+    assert await session.get_items() == []
+    assert await session.pop_item() is None
+
+
+async def test_of_an_item_of_several_messages_nothing_is_left(door: Any, session: LaminaSession) -> None:
+    await session.add_items([STRANGE[-1]])
+
+    assert await session.pop_item() == STRANGE[-1]
+
+    async with AsyncClient(scope={"workspace": door.workspace}) as client:
+        assert (await client.messages(session.session_id))["messages"] == []
+
+
+async def test_large_items_that_are_added_together_come_back_in_order(session: LaminaSession) -> None:
+    items: list[Any] = [
+        {"type": "function_call_output", "call_id": f"c{number}", "output": f"{number} boats in the harbour. " * 5_000}
+        for number in range(5)
+    ]
+    await session.add_items(items)
+
+    assert await session.get_items() == items
 
 
 async def test_a_user_has_sessions_of_their_own(door: Any) -> None:
