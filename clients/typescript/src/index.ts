@@ -16,7 +16,13 @@ type Content<R> = R extends { content: { "application/json": infer Body } } ? Bo
 /** The answer of a route; `undefined` where it has no content. */
 export type Answer<V extends Verb, P extends Route<V>> =
   Call<V, P> extends { responses: infer R } ? Content<R[keyof R & (200 | 201 | 202 | 204)]> : never;
-export type Request<V extends Verb, P extends Route<V>> = MaybeOptionalInit<paths[P], V>;
+type FormBody<V extends Verb, P extends Route<V>> =
+  Call<V, P> extends { requestBody: { content: { "multipart/form-data": infer Body } } } ? Body : never;
+/** A form as it is sent, or its fields; of a `File` the name goes along. */
+export type Form<Body> = FormData | (Omit<Body, "file"> & { file: Blob });
+export type Request<V extends Verb, P extends Route<V>> = [FormBody<V, P>] extends [never]
+  ? MaybeOptionalInit<paths[P], V>
+  : Omit<NonNullable<MaybeOptionalInit<paths[P], V>>, "body"> & { body: Form<FormBody<V, P>> };
 type Arguments<V extends Verb, P extends Route<V>> =
   RequiredKeysOf<Request<V, P>> extends never ? [request?: Request<V, P>] : [request: Request<V, P>];
 /** The items of a list's page. */
@@ -47,7 +53,7 @@ export interface Options {
   fetch?: (request: globalThis.Request) => Promise<Response>;
 }
 
-/** An answer that is an error, or none at all: then its status is 0. */
+/** An answer that is an error, or none at all: then its status is 0, and its cause is why. */
 export class LaminaError extends Error {
   override readonly name = "LaminaError";
 
@@ -79,7 +85,7 @@ export class Lamina {
     const secret = key ?? environment["LAMINA_API_KEY"];
     this.#scope = scope;
     this.#http = createClient<paths>({
-      baseUrl: url ?? environment["LAMINA_URL"] ?? "http://127.0.0.1:8000",
+      baseUrl: url || environment["LAMINA_URL"] || "http://127.0.0.1:8000",
       headers: secret ? { Authorization: `Bearer ${secret}` } : {},
       redirect: "manual", // Not followed: a body would be lost, or the key go to another address.
       pathSerializer: fillPath,
@@ -122,13 +128,13 @@ export class Lamina {
 
   async #call<V extends Verb, P extends Route<V>>(verb: V, path: P, request: unknown): Promise<Answer<V, P>> {
     const send = this.#http.request as unknown as (verb: V, path: P, request: Loose) => Promise<Sent>;
+    const given = this.#inScope(verb, path, request as Loose);
     try {
-      const { data, error, response } = await send(verb, path, this.#inScope(verb, path, request as Loose));
+      const { data, error, response } = await send(verb, path, { parseAs: "text", ...given });
       if (!response.ok) throw refused(response, error);
-      return (response.status === 204 ? undefined : data) as Answer<V, P>;
+      return (given.parseAs === undefined ? jsonOf(response, data) : data) as Answer<V, P>;
     } catch (error) {
-      if (error instanceof URIError) throw new LaminaError(0, "an id has half a character; no address can hold it");
-      throw error;
+      throw failed(error);
     }
   }
 
@@ -137,14 +143,35 @@ export class Lamina {
     const own = (names: readonly string[]) => Object.entries(this.#scope).filter(([name]) => names.includes(name));
     const params = { ...request.params, query: { ...Object.fromEntries(own(query)), ...request.params?.query } };
     if (body.length === 0) return { ...request, params };
-    return { ...request, params, body: { ...Object.fromEntries(own(body)), ...request.body } };
+    const ids = Object.fromEntries(own(body));
+    const given = request.body ?? {};
+    const isForm = given instanceof FormData || Object.values(given).some((value) => value instanceof Blob);
+    return { ...request, params, body: isForm ? formOf(ids, given) : { ...ids, ...given } };
   }
 }
 
 type Query = Record<string, unknown>;
 type Page = Record<string, unknown>;
 type Sent = { data?: unknown; error?: unknown; response: Response };
-type Loose = { params?: { path?: Query; query?: Query; header?: Query }; body?: Query };
+type Loose = {
+  params?: { path?: Query; query?: Query; header?: Query };
+  body?: Query | FormData;
+  parseAs?: string;
+};
+
+/** Return a form with the ids of a scope that it does not name itself. */
+function formOf(ids: Query, given: Query | FormData): FormData {
+  const fields: [string, unknown][] = given instanceof FormData ? [...given.entries()] : Object.entries(given);
+  const names = new Set(fields.map(([name]) => name));
+  const form = new FormData();
+  for (const [name, value] of [...Object.entries(ids).filter(([id]) => !names.has(id)), ...fields]) {
+    for (const one of Array.isArray(value) ? value : [value]) {
+      if (one instanceof Blob) form.append(name, one);
+      else if (one != null) form.append(name, String(one));
+    }
+  }
+  return form;
+}
 
 /** Return the query for the page after one; `undefined` after the last. */
 function following(page: Page, { offset, after, cursor, ...query }: Query): Query | undefined {
@@ -172,21 +199,22 @@ async function sendPatiently(
 ): Promise<Response> {
   let mayHaveBegun = false;
   for (let attempt = 0; ; attempt++) {
-    const sent = await attemptOnce(request.clone(), fetch, timeoutMs);
-    if (sent instanceof Response) {
+    const { response, error } = await attemptOnce(request.clone(), fetch, timeoutMs);
+    if (response !== undefined) {
       // Its first time did it.
-      const isGone = sent.status === 404 && !isUnrouted(sent);
+      const isGone = response.status === 404 && !isUnrouted(response);
       if (mayHaveBegun && request.method === "DELETE" && isGone) return new Response(null, { status: 204 });
-      mayHaveBegun ||= sent.status === 503;
+      mayHaveBegun ||= response.status === 503;
     }
-    const pauseMs = attempt < retries ? await pauseOf(request, sent, attempt) : undefined;
+    const pauseMs =
+      attempt >= retries ? undefined : response ? await pauseOf(request, response) : pauseAfter(error, attempt);
     if (pauseMs === undefined || pauseMs > timeoutMs) {
-      if (sent instanceof Response) return sent;
-      throw new LaminaError(0, `${request.url} does not answer; start it with \`lamina up\``, {}, 1, { cause: sent });
+      if (response !== undefined) return response;
+      throw new LaminaError(0, `${request.url} does not answer; start it with \`lamina up\``, {}, 1, { cause: error });
     }
-    if (sent instanceof Response) await sent.body?.cancel();
+    await response?.body?.cancel();
     // Those that were refused together do not come back together.
-    await new Promise((resolve) => setTimeout(resolve, pauseMs * (1 + Math.random() / 2)));
+    await pause(pauseMs * (1 + Math.random() / 2), request.signal);
   }
 }
 
@@ -195,14 +223,30 @@ async function attemptOnce(
   request: globalThis.Request,
   fetch: (request: globalThis.Request) => Promise<Response>,
   timeoutMs: number,
-): Promise<Response | Error> {
+): Promise<{ response?: Response; error?: unknown }> {
   const signal = AbortSignal.any([request.signal, AbortSignal.timeout(timeoutMs)]);
+  let error: unknown;
   try {
-    return await fetch(new Request(request, { signal }));
-  } catch (error) {
-    request.signal.throwIfAborted();
-    return error as Error;
+    if (!request.signal.aborted) return { response: await fetch(new Request(request, { signal })) };
+  } catch (caught) {
+    error = caught;
   }
+  if (!request.signal.aborted) return { error };
+  throw new LaminaError(0, "the call was aborted", {}, undefined, { cause: request.signal.reason });
+}
+
+/** Wait, until the caller gives up at the latest. */
+async function pause(ms: number, signal: AbortSignal): Promise<void> {
+  await new Promise<void>((resolve) => {
+    const end = () => {
+      clearTimeout(timer);
+      signal.removeEventListener("abort", end);
+      resolve();
+    };
+    const timer = setTimeout(end, ms);
+    signal.addEventListener("abort", end);
+    if (signal.aborted) end();
+  });
 }
 
 /** Report whether a proxy has no route for the path yet: then no replica has seen the request. */
@@ -210,12 +254,14 @@ function isUnrouted(sent: Response): boolean {
   return sent.status === 404 && !(sent.headers.get("Content-Type") ?? "").includes("json");
 }
 
+/** Return the milliseconds after which to repeat a call without an answer; `undefined` if it may have been sent. */
+function pauseAfter(error: unknown, attempt: number): number | undefined {
+  const { code } = ((error as Error | undefined)?.cause ?? {}) as { code?: string };
+  return code === "ECONNREFUSED" ? 250 * 2 ** attempt : undefined;
+}
+
 /** Return the milliseconds after which to repeat a call; `undefined` if its answer stands. */
-async function pauseOf(request: globalThis.Request, sent: Response | Error, attempt: number): Promise<number | undefined> {
-  if (!(sent instanceof Response)) {
-    const { code } = (sent.cause ?? {}) as { code?: string };
-    return code === "ECONNREFUSED" ? 250 * 2 ** attempt : undefined; // Nothing was sent.
-  }
+async function pauseOf(request: globalThis.Request, sent: Response): Promise<number | undefined> {
   if (isUnrouted(sent)) return ROUTE_PAUSE_MS;
   const after = sent.headers.get("Retry-After");
   if (sent.status === 429) return after === null ? undefined : 1000 * secondsOf(after);
@@ -242,6 +288,27 @@ function secondsOf(retryAfter: string): number {
 async function problemOf(response: Response): Promise<Partial<Schemas["ProblemOut"]>> {
   const found: unknown = await response.json().catch(() => ({}));
   return typeof found === "object" && found !== null ? found : {};
+}
+
+/** Return the JSON of an answer; `undefined` of one without content. */
+function jsonOf(response: Response, text: unknown): unknown {
+  if (!text) return undefined;
+  try {
+    return JSON.parse(String(text)) as unknown;
+  } catch (cause) {
+    throw new LaminaError(response.status, `${response.url} answers no JSON; is it the address of Lamina?`, {}, undefined, {
+      cause,
+    });
+  }
+}
+
+/** Return the error of a call that has no answer: one that cannot be sent, or an answer that breaks off. */
+function failed(error: unknown): LaminaError {
+  if (error instanceof LaminaError) return error;
+  const isHalf = error instanceof URIError;
+  const reason = error instanceof Error ? error.message : String(error);
+  const message = isHalf ? "an id has half a character; no address can hold it" : `there is no answer: ${reason}`;
+  return new LaminaError(0, message, {}, undefined, { cause: error });
 }
 
 function refused(response: Response, error: unknown): LaminaError {

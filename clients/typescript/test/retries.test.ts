@@ -6,24 +6,37 @@ import type { AddressInfo } from "node:net";
 import { test } from "node:test";
 import { Lamina, LaminaError, type Options } from "../src/index.js";
 
-type Told = { status: number; headers?: Record<string, string>; body?: unknown };
+/** An answer, or its text as it is; one that is cut off comes without its end. */
+type Told = { status: number; headers?: Record<string, string>; body?: unknown; text?: string; cut?: "closed" | "open" };
 const NEVER = 0;
 const OURS: Told = { status: 200, body: { id: "1", existed: false } };
 
 /** Run a test with a client of a service that gives these answers, the last for ever. */
-async function answered(answers: Told[], run: (lamina: Lamina, asked: () => number) => Promise<void>, options: Options = {}) {
+async function answered(
+  answers: Told[],
+  run: (lamina: Lamina, asked: () => number, sent: string[]) => Promise<void>,
+  options: Options = {},
+) {
   let asked = 0;
+  const sent: string[] = [];
   const server: Server = createServer((request, response) => {
-    const { status, headers = {}, body = {} } = answers[Math.min(asked++, answers.length - 1)] ?? OURS;
-    request.resume().on("end", () => {
+    const { status, headers = {}, body = {}, text = JSON.stringify(body), cut } =
+      answers[Math.min(asked++, answers.length - 1)] ?? OURS;
+    let received = "";
+    request.setEncoding("utf8").on("data", (part) => (received += String(part)));
+    request.on("end", () => {
+      sent.push(received);
       if (status === NEVER) return;
-      response.writeHead(status, { "Content-Type": "application/json", ...headers }).end(JSON.stringify(body));
+      const whole = { "Content-Type": "application/json", "Content-Length": Buffer.byteLength(text), ...headers };
+      response.writeHead(status, whole);
+      if (cut === undefined) response.end(text);
+      else response.write(text.slice(0, 1), () => cut === "closed" && response.destroy());
     });
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   try {
-    await run(new Lamina({ url, key: "k", ...options }), () => asked);
+    await run(new Lamina({ url, key: "k", ...options }), () => asked, sent);
   } finally {
     server.closeAllConnections();
     await new Promise((resolve) => server.close(resolve));
@@ -138,3 +151,98 @@ test("a service that does not answer in time is given up", () =>
     },
     { timeoutMs: 50 },
   ));
+
+const isOurs = (status: number, message: RegExp) => (error: unknown) =>
+  error instanceof LaminaError && error.status === status && message.test(error.message);
+
+test("an answer that is no JSON is an error of its status", () =>
+  answered([{ status: 200, headers: { "Content-Type": "text/html" }, text: "<p>Sign in</p>" }], async (lamina) => {
+    await assert.rejects(read(lamina), isOurs(200, /answers no JSON/));
+  }));
+
+test("an error that is no JSON is one of its status", () =>
+  answered([{ status: 502, headers: { "Content-Type": "text/html" }, text: "<p>Bad</p>" }], async (lamina) => {
+    await assert.rejects(read(lamina), isOurs(502, /^502 Bad Gateway$/));
+  }));
+
+test("an answer without content is none", () =>
+  answered([{ status: 200, text: "" }], async (lamina) => {
+    assert.equal(await read(lamina), undefined);
+  }));
+
+test("an answer that breaks off is an error", () =>
+  answered([{ ...OURS, cut: "closed" }], async (lamina) => {
+    await assert.rejects(read(lamina), isOurs(0, /there is no answer/));
+  }));
+
+test("an answer whose end does not come in time is an error", () =>
+  answered(
+    [{ ...OURS, cut: "open" }],
+    async (lamina) => {
+      await assert.rejects(read(lamina), isOurs(0, /there is no answer/));
+    },
+    { timeoutMs: 200 },
+  ));
+
+test("what cannot be sent is an error", async () => {
+  await assert.rejects(read(new Lamina({ url: "nowhere", key: "k" })), isOurs(0, /there is no answer/));
+  await assert.rejects(read(new Lamina({ key: "k\n😀" })), isOurs(0, /there is no answer/));
+});
+
+const why = new Error("the user left");
+const aborted = (error: unknown) => isOurs(0, /was aborted/)(error) && (error as LaminaError).cause === why;
+
+test("a call that is aborted is an error with its cause", () =>
+  answered([{ status: NEVER }], async (lamina) => {
+    const controller = new AbortController();
+    const call = lamina.get("/v1/notes", { signal: controller.signal });
+    setImmediate(() => controller.abort(why));
+    await assert.rejects(call, aborted);
+  }));
+
+test("a call that is aborted waits for no further try", { timeout: 30_000 }, async () => {
+  const controller = new AbortController();
+  const lamina = new Lamina({
+    url: "http://127.0.0.1:9",
+    key: "k",
+    fetch: async () => {
+      setImmediate(() => controller.abort(why));
+      return Response.json({}, { status: 503, headers: { "Retry-After": "59" } });
+    },
+  });
+  await assert.rejects(lamina.get("/v1/notes", { signal: controller.signal }), aborted);
+});
+
+const file = new File(["# Log\n\nสวัสดี 🦊"], "log 1.md", { type: "text/markdown" });
+const form = new FormData();
+form.append("file", file);
+form.append("tags", "log");
+form.append("tags", "north");
+
+for (const [name, body] of [
+  ["as its fields", { file, tags: ["log", "north"] }],
+  ["as a form", form],
+] as [string, FormData | { file: File; tags: string[] }][]) {
+  test(`a file is sent ${name}, with the scope, and again as it was`, () =>
+    answered(
+      [busy("0"), OURS],
+      async (lamina, asked, sent) => {
+        await lamina.post("/v1/documents/upload", { params: { header: { "Idempotency-Key": "k" } }, body });
+        assert.equal(asked(), 2);
+        assert.equal(sent[1], sent[0]);
+        const parts = (sent[0] ?? "").split(/\r\n?/).filter((line) => line !== "" && !line.startsWith("--"));
+        assert.deepEqual(parts, [
+          'Content-Disposition: form-data; name="workspace"',
+          "atlas",
+          'Content-Disposition: form-data; name="file"; filename="log 1.md"',
+          "Content-Type: text/markdown",
+          "# Log\n\nสวัสดี 🦊",
+          'Content-Disposition: form-data; name="tags"',
+          "log",
+          'Content-Disposition: form-data; name="tags"',
+          "north",
+        ]);
+      },
+      { scope: { workspace: "atlas" } },
+    ));
+}
