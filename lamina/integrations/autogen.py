@@ -12,7 +12,9 @@ from autogen_core.models import SystemMessage, UserMessage
 from pydantic import BaseModel, Field
 
 from lamina.errors import NotFound
-from lamina.integrations._turns import TurnMemory
+from lamina.integrations._turns import LONG_S, TurnMemory
+from lamina.text.hygiene import composed
+from lamina.text.turn_parts import fitting_question, fitting_text, is_blank
 
 
 class LaminaMemoryConfig(BaseModel):
@@ -52,24 +54,28 @@ class LaminaMemory(Memory, Component[LaminaMemoryConfig]):
         self, query: str | MemoryContent, cancellation_token: CancellationToken | None = None, **kwargs: Any
     ) -> MemoryQueryResult:
         """Search all tiers, best first; further fields are those of a search."""
+        if not (question := fitting_question(_text(query))):
+            return _result([])
         async with self._memory.client() as client:
-            return _result((await client.search(_text(query), **kwargs))["results"])
+            return _result((await client.search(question, **kwargs))["results"])
 
     async def add(self, content: MemoryContent, cancellation_token: CancellationToken | None = None) -> None:
-        """Store a text as a note, with its metadata.
+        """Store a text as a note, with its metadata; of a long one both ends, of one that shows nothing none.
 
         Raises:
             ValueError: For an image or bytes.
         """
-        async with self._memory.client() as client:
-            await client.add(_text(content), metadata=content.metadata or {})
+        if not is_blank(text := fitting_text(_text(content))):
+            async with self._memory.client(timeout_s=LONG_S) as client:
+                await client.add(text, metadata=content.metadata or {})
 
     async def clear(self) -> None:
-        """Delete all notes of the scope; with a user or an agent in it not those that are shared."""
+        """Delete all notes of the scope: with a user or an agent in it theirs alone, without a user those of nobody."""
+        scope = {"user": None, **{name: composed(id_) for name, id_ in self._config.scope.items()}}
         async with self._memory.client() as client:
             notes = [note async for note in client.notes.each(limit=100)]
             for note in notes:
-                if all(note.get(name, id_) == id_ for name, id_ in self._config.scope.items()):
+                if all(note.get(name, id_) == id_ for name, id_ in scope.items()):
                     with suppress(NotFound):
                         await client.delete(note["id"])
 

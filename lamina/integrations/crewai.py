@@ -2,6 +2,7 @@
 
 import asyncio
 import base64
+import json
 import logging
 from array import array
 from collections import Counter
@@ -12,13 +13,21 @@ from math import sqrt
 from typing import Any
 
 from crewai.memory.types import MemoryRecord, ScopeInfo
+from pydantic_core import to_jsonable_python
 
 from lamina.errors import InvalidInput, NotFound
 from lamina.integrations._clients import Clients, digest
+from lamina.integrations._items import pack, unpack
+from lamina.text.turn_parts import in_batches, is_blank, storable
 
 Json = dict[str, Any]
 PAGE = 100
+# The model embeds as many in 50 s, and the client waits for 60.
+MOST_TOKENS_AT_ONCE = 100_000
 TAG_CHARS = 32
+MOST_PLAIN_BYTES = 32_768
+"""Of a record in the metadata, which hold 64 KiB, a vector among them."""
+PACKED = "zlib"
 logger = logging.getLogger(__name__)
 
 
@@ -47,12 +56,12 @@ class LaminaStorage:
 
     def save(self, records: list[MemoryRecord]) -> None:
         """Store records, each in place of the one of its id."""
-        documents = [self._document(record) for record in records]
-        for start in range(0, len(documents), PAGE):
-            answer = self._clients.plain.add_documents(documents[start : start + PAGE])
-            for place, result in enumerate(answer["results"], start):
+        documents = (self._document(record) for record in records)
+        for batch, _ in in_batches(documents, most_items=PAGE, most_tokens=MOST_TOKENS_AT_ONCE):
+            answer = self._clients.plain.add_documents(batch)
+            for document, result in zip(batch, answer["results"], strict=True):
                 if result["status"] == "invalid":
-                    raise InvalidInput(f"record {records[place].id}", result["error"])
+                    raise InvalidInput(f"record {_record(document).id}", result["error"])
 
     def update(self, record: MemoryRecord) -> None:
         """Store a record in place of the one of its id."""
@@ -173,13 +182,14 @@ class LaminaStorage:
     def _document(self, record: MemoryRecord) -> Json:
         parts = _parts(record.scope)
         vector = array("f", record.embedding or []).tobytes()
+        content = storable(record.content)
         return {
-            "content": record.content if record.content.strip() else "-",
+            "content": "-" if is_blank(content) else content,
             "key": self._key(record.id),
             "tags": [self._tag(parts[:depth]) for depth in range(len(parts) + 1)],
             "occurred_at": _utc(record.created_at).isoformat(),
             "source": "crewai",
-            "metadata": {"record": record.model_dump(mode="json"), "vector": base64.b64encode(vector).decode()},
+            "metadata": {"record": _kept(record), "vector": base64.b64encode(vector).decode()},
         }
 
 
@@ -187,9 +197,19 @@ def _parts(scope: str) -> list[str]:
     return [part for part in scope.split("/") if part]
 
 
+def _kept(record: MemoryRecord) -> Json:
+    """Return a record without its vector as metadata hold it: packed if it is long, or has what no text may hold."""
+    whole = json.dumps(record.model_dump(), ensure_ascii=False, default=to_jsonable_python)
+    is_plain = storable(whole) == whole and "\\u0000" not in whole and len(whole.encode()) <= MOST_PLAIN_BYTES
+    found: Json = json.loads(whole) if is_plain else {PACKED: pack(json.dumps(json.loads(whole)))}
+    return found
+
+
 def _record(document: Json) -> MemoryRecord:
     vector = array("f", base64.b64decode(document["metadata"]["vector"]))
-    return MemoryRecord(**document["metadata"]["record"], embedding=vector.tolist() or None)
+    kept = document["metadata"]["record"]
+    fields = json.loads(unpack(kept[PACKED])) if PACKED in kept else kept
+    return MemoryRecord(**fields, embedding=vector.tolist() or None)
 
 
 def _selects(record: MemoryRecord, categories: Sequence[str] | None, metadata: Json | None) -> bool:

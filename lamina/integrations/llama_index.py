@@ -14,9 +14,10 @@ from pydantic import Field
 
 from lamina.client import AsyncClient, Client
 from lamina.integrations._turns import HEADING, TurnMemory
+from lamina.text.turn_parts import fitting_question
+from lamina.text.words import language_tokens
 
 Json = dict[str, Any]
-CHARS_PER_TOKEN = 4
 ROLES = {
     "user": "user",
     "assistant": "assistant",
@@ -70,10 +71,13 @@ class LaminaMemoryBlock(BaseMemoryBlock[str]):
 
     async def atruncate(self, content: str, tokens_to_truncate: int) -> str | None:
         """Leave out the last memories, which matter least; ``None`` if nothing would be left."""
-        left = len(content) - tokens_to_truncate * CHARS_PER_TOKEN
-        places = (match.start() for match in _NEXT_MEMORY.finditer(content))
-        ends = [place for place in places if len(HEADING) <= place <= left]
-        return content[: ends[-1]] if ends else None
+        places = [match.start() for match in _NEXT_MEMORY.finditer(content) if match.start() >= len(HEADING)]
+        cut, end = 0, len(content)
+        for place in reversed(places):
+            cut, end = cut + language_tokens(content[place:end]), place
+            if cut >= tokens_to_truncate:
+                return content[:place]
+        return None
 
     def _memory(self) -> TurnMemory:
         return TurnMemory(self.scope, self.url, self.key)
@@ -107,12 +111,16 @@ class LaminaRetriever(BaseRetriever):
         self._search = {**(search or {}), "limit": k}
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
+        if not (question := fitting_question(query_bundle.query_str)):
+            return []
         with Client(*self._address, scope=self._scope) as client:
-            return _nodes(client.search(query_bundle.query_str, **self._search)["results"])
+            return _nodes(client.search(question, **self._search)["results"])
 
     async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
+        if not (question := fitting_question(query_bundle.query_str)):
+            return []
         async with AsyncClient(*self._address, scope=self._scope) as client:
-            return _nodes((await client.search(query_bundle.query_str, **self._search))["results"])
+            return _nodes((await client.search(question, **self._search))["results"])
 
 
 def _nodes(results: Sequence[Json]) -> list[NodeWithScore]:

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from lamina.authorities import trusted_authorities
 from lamina.core.ports import Clock
 from lamina.core.quotas import Resource, spend
 from lamina.errors import Misconfigured, Unavailable
@@ -52,7 +53,7 @@ class ChatModel:
             )
         with needing("llm", "a language model is chosen"):
             # 0.6 s and 35 MiB that only a process with a language model pays.
-            from openai import AsyncOpenAI, Omit  # noqa: PLC0415
+            from openai import AsyncOpenAI, DefaultAsyncHttpxClient, Omit  # noqa: PLC0415
         key = settings.api_key
         self._settings = settings
         self._schema = schema
@@ -64,6 +65,7 @@ class ChatModel:
             api_key=key.get_secret_value() if key else "none",
             timeout=settings.timeout_s,
             max_retries=0,
+            http_client=DefaultAsyncHttpxClient(verify=trusted_authorities()),
         )
         # Identities in the environment are not meant for this endpoint.
         hidden = ("OpenAI-Organization", "OpenAI-Project", *(() if key else ("Authorization",)))

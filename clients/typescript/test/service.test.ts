@@ -99,6 +99,16 @@ test("a key that is none is refused", async () => {
   assert.equal(error.status, 401);
 });
 
+test("a file is uploaded and found", async () => {
+  const file = new File(["The lantern of the lighthouse was green."], "lantern.txt", { type: "text/plain" });
+  const { id, status } = await lamina.post("/v1/documents/upload", { body: { file, tags: ["light"] } });
+  assert.equal(status, "created");
+  const document = await lamina.get("/v1/documents/{id}", { params: { path: { id } } });
+  assert.equal(document.content, "The lantern of the lighthouse was green.");
+  assert.equal(document.source, "lantern.txt");
+  assert.deepEqual(document.tags, ["light"]);
+});
+
 // @ts-expect-error A form without its file.
 void (() => lamina.post("/v1/documents/upload", { body: { tags: ["light"] } }));
 // @ts-expect-error A field that no note has.

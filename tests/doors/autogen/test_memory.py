@@ -52,6 +52,15 @@ async def test_a_context_gets_what_fits_its_last_question_and_nothing_where_ther
     assert await empty.get_messages() == []
 
 
+async def test_whatever_a_tool_says_is_added_and_asked_for(door: Any, memory: LaminaMemory) -> None:
+    for text in (" \u200b", "\0", "tea \0\ud83d", "ชา" * 70_000):
+        await memory.add(note(text))
+        await memory.query(text)
+
+    async with AsyncClient(scope={"workspace": door.workspace}) as client:
+        assert sorted(len(item["content"]) for item in (await client.notes())["notes"]) == [5, 109_999]
+
+
 async def test_a_scope_is_cleared_alone(door: Any, memory: LaminaMemory) -> None:
     other = LaminaMemory({"workspace": f"{door.workspace} 2"})
     for number in range(3):
@@ -63,6 +72,19 @@ async def test_a_scope_is_cleared_alone(door: Any, memory: LaminaMemory) -> None
     assert (await memory.query("boat")).results == []
     assert [item.content for item in (await other.query("berth")).results] == [BERTH]
     await memory.close()
+
+
+async def test_shared_notes_are_cleared_and_not_those_of_users(door: Any, memory: LaminaMemory) -> None:
+    anns = LaminaMemory({"workspace": door.workspace, "user": "Zoe\u0308"})
+    await memory.add(note(BERTH))
+    await anns.add(note("Zoë sails the Heron."))
+
+    await memory.clear()
+
+    async with AsyncClient(scope={"workspace": door.workspace}) as client:
+        assert [left["content"] for left in (await client.notes())["notes"]] == ["Zoë sails the Heron."]
+        await anns.clear()
+        assert (await client.notes())["notes"] == []
 
 
 async def test_a_user_s_notes_are_cleared_and_not_those_that_are_shared(door: Any, memory: LaminaMemory) -> None:

@@ -40,6 +40,16 @@ def test_a_record_comes_back_as_it_was_saved(storage: LaminaStorage) -> None:
     assert storage.get_record("another") is None
 
 
+@pytest.mark.parametrize(
+    "content", ["สวัสดีชาวโลก " * 2_000, "日本語" * 30_000, "a\0b \ud83d", " \u200b ", " " * 100_000, "tea\\u0000"]
+)
+def test_a_record_of_any_text_comes_back_with_its_vector(storage: LaminaStorage, content: str) -> None:
+    saved = record(content, *[0.5] * 3072, metadata={"half": "\ud83d", "n": 1}, created_at=MONDAY)
+    storage.save([saved])
+
+    assert storage.get_record(saved.id) == saved
+
+
 @pytest.mark.parametrize("dimension", [3, 1536, 3072])
 async def test_the_nearest_vectors_are_found_whatever_their_dimension(storage: LaminaStorage, dimension: int) -> None:
     rest = [0.0] * (dimension - 2)

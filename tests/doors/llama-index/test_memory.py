@@ -60,6 +60,14 @@ async def test_what_leaves_the_short_term_memory_is_recorded_in_its_session(
     assert said(client, "s2") == [("user", "Elsewhere")]
 
 
+async def test_what_is_no_question_finds_nothing_and_stops_nobody(door: Any) -> None:
+    retriever = LaminaRetriever(scope={"workspace": door.workspace})
+
+    assert [await retriever.aretrieve(text) for text in (" \u200b", "\0")] == [[], []]
+    for text in ("key \ud83d \0", "สวัสดี" * 30_000):
+        assert isinstance(retriever.retrieve(text), list)
+
+
 async def test_a_block_without_a_question_is_empty(block: LaminaMemoryBlock) -> None:
     assert await block.aget() == ""
     assert await block.aget([ChatMessage("  ", role="user")]) == ""
@@ -108,6 +116,14 @@ async def test_under_pressure_the_memories_that_matter_least_go(client: Client, 
     assert len(cut) <= len(whole) - 40
     assert FACT in cut
     assert await block.atruncate(whole, 10_000) is None
+
+
+async def test_memories_of_any_script_make_way_by_their_tokens(block: LaminaMemoryBlock) -> None:
+    memories = [f"[Memory: note]\n{letter * 100}" for letter in "กขค"]
+    whole = HEADING + "\n\n".join(memories)
+
+    assert await block.atruncate(whole, 80) == HEADING + "\n\n".join(memories[:2])
+    assert await block.atruncate(whole, 150) == HEADING + memories[0]
 
 
 @pytest.mark.parametrize("is_async", [False, True], ids=["sync", "async"])
