@@ -12,8 +12,7 @@ from autogen_core.models import SystemMessage, UserMessage
 from pydantic import BaseModel, Field
 
 from lamina.errors import NotFound
-from lamina.integrations._turns import LONG_S, TurnMemory
-from lamina.text.hygiene import composed
+from lamina.integrations._turns import LONG_S, TurnMemory, composed
 from lamina.text.turn_parts import fitting_question, fitting_text, is_blank
 
 

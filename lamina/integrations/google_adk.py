@@ -12,8 +12,7 @@ from google.adk.sessions import Session
 from google.genai import types
 
 from lamina.errors import NotFound
-from lamina.integrations._turns import LONG_S, TurnMemory
-from lamina.text.hygiene import composed
+from lamina.integrations._turns import LONG_S, TurnMemory, composed
 from lamina.text.turn_parts import fitting_question, fitting_text, is_blank
 
 _KINDS = {"sessions": "message", "notes": "note"}

@@ -172,6 +172,14 @@ async def test_a_user_has_sessions_of_their_own(door: Any) -> None:
     assert await anns.get_items() == ITEMS[:1]
 
 
+async def test_a_user_of_any_script_has_one_session_however_the_name_is_written(door: Any) -> None:
+    names = ("Zoë", "Zoe\u0308")
+    one, other = (LaminaSession("s", scope={"workspace": door.workspace, "user": user}) for user in names)
+    await one.add_items(ITEMS[:1])
+
+    assert await other.get_items() == ITEMS[:1]
+
+
 async def test_a_session_of_nobody_and_those_of_users_stay_apart(door: Any) -> None:
     nobodys, anns = (LaminaSession("s", scope={"workspace": door.workspace, **user}) for user in ({}, {"user": "ann"}))
     await nobodys.add_items(ITEMS[:1])
