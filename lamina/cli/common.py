@@ -32,9 +32,9 @@ LONG_TIMEOUT_S = 1300.0
 
 ConfigOption = Annotated[Path | None, typer.Option("--config", help="YAML file of settings.", envvar="LAMINA_CONFIG")]
 DataDirOption = Annotated[Path | None, typer.Option("--data-dir", help="Directory of the embedded stores.")]
-# `address_of` reads the environment: its address and its key give way to a data directory that is named here.
+# `address_of` reads the environment: what it names gives way to a data directory that is named here.
 UrlOption = Annotated[str | None, typer.Option("--url", help="Where Lamina listens; else LAMINA_URL.")]
-KeyOption = Annotated[str | None, typer.Option("--key", help="API key; else that of --data-dir, or LAMINA_API_KEY.")]
+KeyOption = Annotated[str | None, typer.Option("--key", help="API key; else LAMINA_API_KEY.")]
 KeyFileOption = Annotated[Path | None, typer.Option("--key-file", help="File with the API key.")]
 WorkspaceOption = Annotated[str, typer.Option("--workspace", "-w", help="Project.")]
 UserOption = Annotated[str | None, typer.Option("--user", "-u", help="Person.")]
@@ -99,16 +99,15 @@ def address_of(
 ) -> tuple[str | None, str | None]:
     """Return the URL and the key of the service that the options name, or of the one that runs on the data directory.
 
-    A data directory among the options goes before LAMINA_URL, and its own key before LAMINA_API_KEY, which may be of
-    another service.
+    A data directory among the options goes before LAMINA_URL, whose key is then not sent to it.
 
     Raises:
         Misconfigured: If none runs on the data directory that was named, or the file with the key cannot be read.
     """
-    url = url or url_of_environment(data_dir)
+    url, elsewhere = url or url_of_environment(data_dir), os.environ.get("LAMINA_URL")
     if key_file is not None:
         key = read_secret("--key-file", str(key_file))
-    elif key is None and (url is not None or data_dir is None):
+    elif key is None and not (url is None and elsewhere):
         key = variable_or_file("LAMINA_API_KEY")
     if url is None:
         service = find_service(settings_of(config, data_dir).data_dir)
