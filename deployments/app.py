@@ -21,12 +21,7 @@ from lamina.config_check.consistency import embedded_store_of
 from lamina.core.tiers import TierName
 from lamina.settings.loading import Settings, served_tiers
 from lamina.settings.models import EndpointSettings, NoRerankSettings, RerankEndpointSettings
-from lamina.settings.serving import (
-    DeploymentSettings,
-    EmbedderDeploymentSettings,
-    RerankerDeploymentSettings,
-    ServeSettings,
-)
+from lamina.settings.serving import DeploymentSettings, EmbedderDeploymentSettings, RerankerDeploymentSettings
 from lamina.settings.stores import PostgresServerSettings
 from lamina.stores.postgres.generations import Generation, claim_generation
 from lamina.stores.postgres.migrate import migrate, wait_for_server
@@ -71,7 +66,7 @@ def build(settings: Settings) -> Application:
     device, resources = embedder_resources(settings.serve.embedder, gpus)
     reranker = _reranker(settings)
     is_compact = settings.serve.topology == "compact"
-    if is_compact and has_model_within(settings.serve, device):
+    if is_compact and has_model_within(settings, device):
         return _compact(settings, with_model=True).bind(settings, generation, None, reranker)
     embedder = _embedder(settings.serve.embedder, resources, generation).bind(settings, device, generation.identity)
     if is_compact:
@@ -101,12 +96,15 @@ def embedder_resources(
     return "cpu", reserved(limits)
 
 
-def has_model_within(serve: ServeSettings, device: str) -> bool:
-    """Report whether the one process of a compact service runs the model, too: it needs no GPU, and nothing scales.
+def has_model_within(settings: Settings, device: str) -> bool:
+    """Report whether the one process of a compact service runs the model, too: on its processors, and nothing scales.
 
-    A question is spared the way to another process and back, and the machine 0.1 GB.
+    A question is spared the way to another process and back, and the machine 0.1 GB. Calls of an endpoint would take the
+    threads of the embedded indexes.
     """
-    return device == "cpu" and serve.router.max_replicas == serve.embedder.max_replicas == 1
+    serve, is_elsewhere = settings.serve, isinstance(settings.embedding, EndpointSettings)
+    is_free = not is_elsewhere and device == "cpu" and not serve.embedder.resources
+    return is_free and serve.router.max_replicas == serve.embedder.max_replicas == 1
 
 
 def reserved(limits: DeploymentSettings) -> dict[str, Any]:

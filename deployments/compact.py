@@ -1,6 +1,10 @@
 """Router, searchers, indexer and often the model as one deployment: the same classes, called in one process."""
 
+import asyncio
 import logging
+from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 from actors.instruments import replica_meter, watch
 from deployments.embedder import EmbedderDeployment
@@ -12,9 +16,46 @@ from lamina.core.tiers import TIERS, ProjectionName
 from lamina.projections.audit import Drift
 from lamina.settings.loading import Settings, served_tiers
 from lamina.stores.postgres.generations import Generation
-from lamina.wiring.stores import build_pool
+from lamina.wiring.stores import build_model, build_pool
 
 logger = logging.getLogger(__name__)
+
+
+class LoadingEmbedder:
+    """The embedder in this process, whose model is loaded in a thread: the words are searched meanwhile.
+
+    Args:
+        settings: Which model, and how.
+        generation: Of the vectors that it makes.
+    """
+
+    def __init__(self, settings: Settings, generation: Generation) -> None:
+        self._settings = settings
+        self._generation = generation
+        self._loading = ThreadPoolExecutor(1, "model").submit(build_model, settings, "cpu")
+        self._replica: EmbedderDeployment | None = None
+
+    def __getattr__(self, method: str) -> Callable[..., Awaitable[Any]]:
+        async def call(*arguments: Any) -> Any:
+            return await getattr(await self._loaded(), method)(*arguments)
+
+        return call
+
+    async def check_health(self) -> None:
+        """Return while the model is loaded, and then if it works.
+
+        Raises:
+            Exception: That with which loading ended.
+            Unavailable: If texts wait and none was embedded for ten minutes.
+        """
+        if self._loading.done():
+            await (await self._loaded()).check_health()
+
+    async def _loaded(self) -> EmbedderDeployment:
+        model = await asyncio.shield(asyncio.wrap_future(self._loading))
+        if self._replica is None:
+            self._replica = EmbedderDeployment(self._settings, "cpu", self._generation.identity, model)
+        return self._replica
 
 
 class CompactDeployment(RouterDeployment):
@@ -30,7 +71,7 @@ class CompactDeployment(RouterDeployment):
     def __init__(
         self, settings: Settings, generation: Generation, embedder: Handle | None, reranker: Handle | None = None
     ) -> None:
-        self._model = None if embedder else EmbedderDeployment(settings, "cpu", generation.identity)
+        self._model = None if embedder else LoadingEmbedder(settings, generation)
         shared = build_pool(settings)
         # A gauge has one value for each part of a process, so that the searchers have one pool.
         watch(self, "searcher", replica_meter(), shared)

@@ -10,7 +10,7 @@ from deployments.loopback import listen_on_loopback
 from deployments.scaling import Work
 from deployments.threads import take_short_turns
 from lamina.core.memories import Chunk
-from lamina.core.ports import ModelIdentity, ModelReport
+from lamina.core.ports import ModelIdentity, ModelReport, ReportingModel
 from lamina.errors import Misconfigured, Unavailable
 from lamina.models.batching import BatchingEmbedder, tokens_of
 from lamina.models.prefixes import prefixes_of
@@ -31,13 +31,16 @@ class EmbedderDeployment:
         settings: Which model, and how.
         device: ``cpu`` or ``cuda``.
         identity: Of the model that made the stores' vectors.
+        model: The model, if it is loaded already.
 
     Raises:
         Misconfigured: If the loaded model is another one.
     """
 
-    def __init__(self, settings: Settings, device: str, identity: ModelIdentity) -> None:
-        model = build_model(settings, device)
+    def __init__(
+        self, settings: Settings, device: str, identity: ModelIdentity, model: ReportingModel | None = None
+    ) -> None:
+        model = model or build_model(settings, device)
         if model.identity != identity:
             raise Misconfigured(f"the model loaded is {model.identity}, expected {identity}", "set embedding.model")
         self._report = model.report

@@ -105,14 +105,18 @@ def test_the_same_text_behind_another_history_is_another_message() -> None:
     assert first.opening == second.opening
 
 
-def test_a_conversation_is_known_by_the_first_text_of_the_user_whatever_time_its_instructions_tell() -> None:
-    noon, one = (
-        request_of([said("system", f"It is {hour}:00."), said("user", "Which berth?"), *more])
-        for hour, more in ((12, []), (13, [said("assistant", "Seven."), said("user", "Thanks.")]))
-    )
+def test_a_conversation_is_known_by_its_instructions_and_first_question_whatever_time_they_tell() -> None:
+    def opening(instructions: Any, question: str, *more: dict[str, Any]) -> str:
+        return request_of([said("system", instructions), said("user", question), *more]).opening
 
-    assert noon.opening == one.opening == request_of([said("user", "Which berth?")]).opening
-    assert noon.opening != request_of([said("system", "It is 12:00."), said("user", "Which boat?")]).opening
+    noon = opening("You steer. It is 12:00.", "Which berth?")
+
+    assert noon == opening("You steer. It is 9:30.", "Which berth?", said("assistant", "Seven."), said("user", "Thanks."))
+    assert noon != opening("You cook. It is 12:00.", "Which berth?")
+    assert noon != opening("You steer. It is 12:00.", "Which boat?")
+    parts = [[{"type": "text", "text": f"It is {hour}:00."}] for hour in (9, 12)]
+    assert opening(parts[0], "Which berth?") == opening(parts[1], "Which berth?")
+    assert opening("You steer.", "Berth 7?") != opening("You steer.", "Berth 8?")
 
 
 def test_a_result_is_told_with_the_call_that_asked_for_it() -> None:

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -20,6 +21,7 @@ ID_FIELDS = ("workspace", "namespace", "user", "agent", "session", "swarm")
 _TEXT_PARTS = frozenset({"text", "input_text", "output_text"})
 _INSTRUCTIONS = frozenset({"system", "developer"})
 _REF_DIGITS = 32
+_NUMBER = re.compile(r"\d+")
 _MOST_PARTS = 1_000
 
 
@@ -108,8 +110,7 @@ def read_request(shape: Shape, body: Any) -> ModelRequest | None:
     users = [at for at, item in enumerate(items) if item.get("role") == "user"]
     digests = list(_digests(items, _chain_of(body) or ""))
     answered = max((at for at, item in enumerate(items) if _is_of_model(item)), default=-1)
-    # Instructions do not count: they may hold the time, and each request would be a conversation of its own.
-    *_, opening = _digests([items[users[0]]] if users else [], _chain_of(body) or "")
+    *_, opening = _digests([_timeless(item) for item in items[: users[0] + 1 if users else 0]], _chain_of(body) or "")
     asked = users[-1] if users else None
     instructions = next((at for at, item in enumerate(items) if item.get("role") not in _INSTRUCTIONS), len(items))
     return ModelRequest(
@@ -159,6 +160,19 @@ def _digests(items: Sequence[Json], chain: str) -> Iterator[str]:
     for item in items:
         running.update(json.dumps(item, sort_keys=True).encode())
         yield running.hexdigest()[:_REF_DIGITS]
+
+
+def _timeless(item: Json) -> Json:
+    """Return instructions without their numbers: with the time in them each request would be another conversation."""
+    if item.get("role") not in _INSTRUCTIONS:
+        return item
+    match item.get("content"):
+        case str(text):
+            return {**item, "content": _NUMBER.sub("0", text)}
+        case list(parts):
+            return {**item, "content": [_NUMBER.sub("0", text_of_parts(parts))]}
+        case _:
+            return item
 
 
 def _said(item: Json, digest: str) -> Said:
