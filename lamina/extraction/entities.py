@@ -287,8 +287,7 @@ def _is_subject(words: Sequence[_Word], place: int, small: set[str]) -> bool:
     following = [later for later in words[place + 1 : place + 3] if later.follows]
     if len(following) > 1 and following[0].text == "and" and following[1].is_capital:
         return not following[1].is_function_word
-    is_finite = bool(following) and _FINITE.match(following[0].text) is not None
-    return is_finite or [later.text for later in following] == ["no", "longer"]
+    return bool(following) and _FINITE.match(following[0].text) is not None
 
 
 def _mention(text: str, words: Sequence[_Word], first: int, last: int, inner: set[str]) -> Mention:

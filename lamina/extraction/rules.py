@@ -9,7 +9,6 @@ import asyncio
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from datetime import datetime
 from uuid import UUID
 
 import regex
@@ -25,7 +24,6 @@ from lamina.extraction.interactions import IMPORTANCE, is_interaction, tool_note
 from lamina.extraction.note_patterns import OF_ONESELF, RULES, NoteRule
 from lamina.extraction.own_statements import profile_facts
 from lamina.extraction.speech import Statement, statements
-from lamina.extraction.told_late import LONG_AGO, time_of_change
 from lamina.text.dates import event_time
 from lamina.text.opaque import without_opaque
 
@@ -89,29 +87,20 @@ def extract_by_rules(messages: Sequence[Message], ids: Sequence[UUID], user: str
     facts: list[ProfileStatement] = []
     for message, id_ in spoken:
         for sentence in statements(message.content):
-            stated = [_as_told(fact, sentence, message) for fact in facts_of(sentence) or profile_facts(sentence)]
-            found = [fact for fact, told_at in stated if told_at != LONG_AGO]
+            found = list(facts_of(sentence)) or list(profile_facts(sentence))
             told = list(instructions_of(sentence)) if message.role is Role.USER else []
             # A note of an instruction would still stand after its revocation.
             notes += () if told else _notes(sentence, found, message, id_)
             if message.role is Role.USER:
                 facts += (
-                    ProfileStatement(fact.patch, fact.withdrawn, told_at, f"message:{id_}")
-                    for fact, told_at in (*stated, *((fact, message.occurred_at) for fact in told))
-                    if told_at != LONG_AGO
+                    ProfileStatement(fact.patch, fact.withdrawn, message.occurred_at, f"message:{id_}")
+                    for fact in (*found, *told)
                 )
     notes += tool_notes(every, CONFIDENCE)
     texts = [without_opaque(message.content) for message, _ in spoken]
-    speakers = [_speaker(message, id_, user) for message, id_ in spoken]
-    graph = extract_graph(texts, speakers, [message.occurred_at for message, _ in spoken])
+    graph = extract_graph(texts, [_speaker(message, id_, user) for message, id_ in spoken])
     unique = {note.content_hash(): note for note in notes}
     return replace(graph, notes=tuple(unique.values()), statements=tuple(facts))
-
-
-def _as_told(fact: Fact, sentence: Statement, message: Message) -> tuple[Fact, datetime | None]:
-    """Return a fact with the time that it is of: what happened long before it was told does not say how it is now."""
-    late = time_of_change(sentence.masked, message.occurred_at) if fact.is_event else None
-    return (fact, message.occurred_at) if late is None else (replace(fact, outcome=""), late)
 
 
 def _speaker(message: Message, id_: UUID, user: str | None) -> str | Speaker | None:

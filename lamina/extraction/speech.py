@@ -99,9 +99,7 @@ _FRAME_WORDS = re.compile(
     r"case)s?)\b|(?<![*\w])\*\w{2,30}s (?:[\w']{1,30} ?){1,8}\*(?!\*)",
     re.IGNORECASE,
 )
-_IN_JEST = re.compile(
-    r"\b(?:(?:just|only|was|am|i'm) (?:kidding|joking)|jk)\b|\bapril fools?(?=[!.]|\W*$)", re.IGNORECASE
-)
+_IN_JEST = re.compile(r"\b(?:(?:just|only|was|am|i'm) (?:kidding|joking)|jk)\b", re.IGNORECASE)
 _PLACEHOLDER = re.compile(
     r"= ?(?:I|i|We|we)\b|^\W{0,9}\{['\"]?\w+['\"]?:|\{\{|\$\{|\[[A-Z_ ]{2,30}\]|<[a-z_]{2,30}>|_{3}|\bTODO\b|\bFIXME\b"
 )
@@ -185,11 +183,7 @@ _ELSEWHERE = re.compile(
 )
 _YEAR = re.compile(r"(?:19|20)\d\d")
 _OCCASIONS = OCCASIONS | CALENDAR_WORDS
-_DECLARES = re.compile(
-    rf"^{_LEAD}(?:(?:by the way|actually|recently|lately|currently|fyi|for context|for the record|in fact|as you know)[, ]+)?"
-    r"(?:i|i'm|i've|im|my|we|we're|we've)\b",
-    re.IGNORECASE,
-)
+_DECLARES = re.compile(rf"^{_LEAD}(?:i|i'm|i've|im|my|we|we're|we've)\b", re.IGNORECASE)
 _COLON = re.compile(r":\s+(?=(?:and )?(?:i|i'm|i've|im|my|we|we've|call me)\b)", re.IGNORECASE)
 # "Customer: …", "Ann Lee: …"; but "Update: …" is the speaker's own.
 _SPEAKER_LABEL = re.compile(r"\W{0,3}[A-Z][\w'.-]{0,30}(?: [A-Z][\w'.-]{0,30}){0,2}: ")
@@ -203,10 +197,7 @@ _OWN_LABEL = re.compile(
     r"things)|"
     r"(?:update|save|store|keep)(?: (?:in )?(?:my|this|it|that))?|things|questions?|dear|decisions?|outcomes|results|"
     r"recap|minutes|strategy|approach|roadmap|goals?|team|guys|folks|everyone|all|heads[- ]up|til|fun fact|reason|why|"
-    r"next steps?|resolved|agreed|decided|i've made up my mind|"
-    r"(?:(?:an?|my|one|just|small|quick|short|little|big|tiny|brief|another|important) ){1,3}(?:update|news|note|correction|"
-    r"reminder|change|heads[- ]up)s?|i(?:'ve| have)? (?:just )?(?:changed (?:my mind|jobs?|plans)|switched jobs|moved(?: house| again)?|misspoke|was wrong|"
-    r"made a mistake|mixed (?:that|it|them|things) up|got (?:it|that) wrong|forgot|stand corrected|have (?:some |good )?news))\b",
+    r"next steps?|resolved|agreed|decided|i've made up my mind)\b",
     re.IGNORECASE,
 )
 _OWN_LIST = re.compile(

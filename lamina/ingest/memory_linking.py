@@ -420,7 +420,7 @@ def _joins_one(edge: Edge, ids: Mapping[str, UUID]) -> bool:
 
 def _read(memories: Sequence[MemoryText], graph: Extraction | None) -> LinkDraft:
     texts = [composed(without_opaque(item.text)) for item in memories]
-    found = extract_graph(texts, said_at=[item.seen_at for item in memories]) if graph is None else graph
+    found = extract_graph(texts) if graph is None else graph
     in_edges = [Entity(name) for edge in found.edges for name in (edge.subject, edge.object)]
     distinct = {entity.key: entity for entity in (*in_edges, *found.entities, *_titles(memories))}
     words = tuple(map(split_words, texts))

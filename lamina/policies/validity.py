@@ -15,8 +15,6 @@ STATES: Mapping[str, str] = {
     "joined": "works_at",
     "works_as": "works_as",
     "married_to": "married_to",
-    "engaged_to": "married_to",
-    "member_of": "member_of",
     "reports_to": "reports_to",
     "is_named": "is_named",
     "located_in": "located_in",
@@ -46,18 +44,15 @@ STATES: Mapping[str, str] = {
 """The state that a relation states; one that is not here ends by retraction alone."""
 OWN_VALUE = "_is"
 """Ends a relation to what is the subject's own and one alone: ``editor_is``, ``favourite_colour_is``."""
-MANY_VALUED = frozenset({"uses", "prefers", "member_of"})
+MANY_VALUED = frozenset({"uses", "prefers"})
 """States that may hold with several values at a time."""
 ENDS: Mapping[str, str] = {
     "left": "works_at",
     "moved_away_from": "lives_in",
     "divorced": "married_to",
     "separated_from": "married_to",
-    "left_group": "member_of",
-    "reports_to_no_longer": "reports_to",
     "stopped_using": "uses",
     "prefers_no_longer": "prefers",
-    "follows_diet_no_longer": "follows_diet",
 }
 """The state that a relation ends."""
 

@@ -73,19 +73,6 @@ async def test_a_message_that_states_what_was_replaced_says_what_came_later_and_
     assert "later: Ann moved_to Berlin (since 2026-06-01)" in block
 
 
-async def test_what_is_told_late_and_what_somebody_joins_besides_end_nothing(application: Application) -> None:
-    client = application.client()
-    await say(client, "I live in Graz. I work at Initech.", MAY)
-    await say(client, "I moved to Linz in 2015. I joined the Rowing Club.", JUNE)
-    await say(client, "I also work at Hooli.", JULY)
-
-    found = await facts(application, client, "Ann Graz Linz Initech Hooli Rowing Club")
-    said = (await client.post("/v1/search", json={"query": "Where does Ann live?", "tiers": ["sessions"]})).json()
-
-    assert {"Ann lives_in Graz", "Ann works_at Initech", "Ann lived_in Linz", "Ann member_of Rowing Club"} <= {*found}
-    assert [hit["later"] for hit in said["results"] if "Graz" in hit["content"]] == [[]]
-
-
 @pytest.mark.parametrize(
     ("names", "limit"),
     [("Ines Bruno Chiara Dmitri Elif Farid Greta", 10), ("Ines Bruno Chiara Dmitri Elif", 20), ("Ines Bruno Ines", 10)],

@@ -35,17 +35,6 @@ async def test_an_import_of_the_past_changes_nothing_that_was_said_later(applica
     assert await profile(application) == {"location": "Berlin", "employer": "Hooli", "preferences": ["tea", "coffee"]}
 
 
-async def test_a_change_that_is_told_late_replaces_nothing_that_was_said_before(application: Application) -> None:
-    late = "I moved to Linz in 2015. I joined Initech in 2009 and left in 2012."
-    await say(application, late, at=OLD)
-    assert await profile(application) == {"location": "Linz"}
-
-    await say(application, "I live in Graz. I work at Hooli.", at=MARCH, session="s2")
-    await say(application, late, at="2026-04-01T10:00:00Z", session="s3")
-
-    assert await profile(application) == {"location": "Graz", "employer": "Hooli"}
-
-
 async def test_one_import_in_any_order_says_the_same(application: Application) -> None:
     said = [
         {"content": "I live in Paris.", "occurred_at": "2019-01-01T00:00:00Z"},
