@@ -99,8 +99,8 @@ def embedder_resources(
 def has_model_within(settings: Settings, device: str) -> bool:
     """Report whether the one process of a compact service runs the model, too: on its processors, and nothing scales.
 
-    A question is spared the way to another process and back, and the machine 0.1 GB. Calls of an endpoint would take the
-    threads of the embedded indexes.
+    A question is spared the way to another process and back, and the machine 0.1 GB. Calls of an endpoint would take
+    the threads of the embedded indexes.
     """
     serve, is_elsewhere = settings.serve, isinstance(settings.embedding, EndpointSettings)
     is_free = not is_elsewhere and device == "cpu" and not serve.embedder.resources

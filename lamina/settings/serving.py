@@ -231,9 +231,9 @@ class ServeSettings(Section):
     topology: Literal["auto", "compact", "spread"] = Field(
         "auto",
         description="`compact` runs router, searchers and indexer in one replica, sized by `serve.router`, and the "
-        "model with them where it takes no GPU and neither it nor the router has several replicas; `spread` runs each "
-        "as a deployment. `auto` is compact under `lamina up` with up to two processors, where one replica "
-        "of each is asked for, and spread elsewhere.",
+        "model with them where it takes no GPU or `resources`, is no endpoint, and nothing has several replicas; "
+        "`spread` runs each as a deployment. `auto` is compact under `lamina up` with up to two processors, where one "
+        "replica of each is asked for, and spread elsewhere.",
     )
     application: str = Field("deployments.up:run", description="Import path of what `lamina up` starts.")
     allow_ray_without_token: bool = Field(

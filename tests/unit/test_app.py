@@ -1,16 +1,23 @@
+import asyncio
+import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from deployments import compact
 from deployments.app import _compact, _router, embedder_resources, has_model_within, options, replicas, reserved
+from deployments.compact import LoadingEmbedder
+from deployments.handles import EmbedderHandle, InProcessHandle
 from deployments.preflight import refuse_open_ray, refuse_replicas, with_topology
 from deployments.up import run
 from lamina.config_check.consistency import embedded_store_of
 from lamina.core.tiers import TierName
-from lamina.errors import Misconfigured
+from lamina.errors import Misconfigured, Unavailable
 from lamina.models.batching import tokens_of
+from lamina.models.hashing import HashingModel
 from lamina.settings.loading import Settings
+from lamina.settings.models import HashingSettings
 from lamina.settings.serving import DeploymentSettings, EmbedderDeploymentSettings
 from lamina.settings.stores import (
     HybridSettings,
@@ -19,6 +26,7 @@ from lamina.settings.stores import (
     QdrantServerSettings,
     VectorSettings,
 )
+from lamina.stores.postgres.generations import Generation
 
 EDGE = QdrantEdgeSettings()
 QDRANT = QdrantServerSettings(url="http://vectors:6333")
@@ -299,7 +307,11 @@ def test_a_ray_that_asks_for_no_token_is_refused_unless_that_is_allowed() -> Non
         ({"serve": {"embedder": {"max_replicas": 2}}}, "cpu", False),
         ({"serve": {"embedder": {"resources": {"near_disk": 1}}}}, "cpu", False),
         ({"serve": {"router": {"max_replicas": 2}}}, "cpu", False),
-        ({"embedding": {"kind": "endpoint", "url": "http://model.example", "model": "m", "dimension": 8}}, "cpu", False),
+        (
+            {"embedding": {"kind": "endpoint", "url": "http://model.example", "model": "m", "dimensions": 8}},
+            "cpu",
+            False,
+        ),
     ],
 )
 def test_a_compact_service_runs_the_model_within_it_unless_that_is_elsewhere_needs_a_gpu_or_scales(
@@ -346,58 +358,6 @@ async def test_a_model_within_a_compact_service_that_cannot_be_loaded_makes_it_u
         await embedder.report()
     with pytest.raises(Misconfigured, match="the model is broken"):
         await embedder.check_health()
-
-
-def test_a_compact_replica_reserves_what_its_parts_would_and_ends_before_the_next_one_over_embedded_indexes() -> None:
-    serve = {"router": {"num_cpus": 0.5}, "indexer": {"num_cpus": 0.25}, "searchers": {"notes": {"num_cpus": 1}}}
-
-    embedded, served = (
-        _compact(Settings(serve=serve, **stores)) for stores in ({}, {"hybrid": QDRANT, "vectors": QDRANT})
-    )
-
-    assert embedded.name == served.name == "Router"
-    assert embedded.ray_actor_options is not None
-    assert embedded.ray_actor_options["num_cpus"] == pytest.approx(0.5 + 0.25 + 1 + 4 * 0.05)
-    assert embedded._deployment_config.max_surge_percent != served._deployment_config.max_surge_percent == 100
-    assert embedded._deployment_config.graceful_shutdown_wait_loop_s < 1
-
-
-def test_an_address_of_another_machine_is_refused_before_anything_is_started(tmp_path: Path) -> None:
-    reports: list[str] = []
-    settings = Settings(data_dir=tmp_path / "data", serve={"host": "192.0.2.1"})
-
-    with pytest.raises(Misconfigured, match=r"serve\.host '192\.0\.2\.1' cannot be bound: .*; name an address"):
-        run(settings, reports.append, on_ready=lambda *_: None)
-
-    assert reports == []
-
-
-@pytest.mark.parametrize(("texts", "tokens"), [([], 0), ([""], 1), (["abcdefgh"], 3), (["abcdefgh", "abcd"], 5)])
-def test_tokens_are_counted_by_four_characters(texts: list[str], tokens: int) -> None:
-    assert tokens_of(texts) == tokens
-
-
-def test_a_ray_that_asks_for_no_token_is_refused_unless_that_is_allowed() -> None:
-    refuse_open_ray(Settings(), asks_for_token=True)
-    refuse_open_ray(Settings(serve={"allow_ray_without_token": True}), asks_for_token=False)
-
-    with pytest.raises(Misconfigured, match=r"RAY_AUTH_MODE=token .* serve\.allow_ray_without_token"):
-        refuse_open_ray(Settings(), asks_for_token=False)
-
-
-@pytest.mark.parametrize(
-    ("serve", "device", "is_within"),
-    [
-        ({}, "cpu", True),
-        ({}, "cuda", False),
-        ({"embedder": {"max_replicas": 2}}, "cpu", False),
-        ({"router": {"max_replicas": 2}}, "cpu", False),
-    ],
-)
-def test_a_compact_service_runs_the_model_within_it_unless_that_needs_a_gpu_or_scales(
-    serve: dict[str, Any], device: str, is_within: bool
-) -> None:
-    assert has_model_within(Settings(serve=serve).serve, device) is is_within
 
 
 def test_a_compact_replica_reserves_the_processors_of_the_model_within_it() -> None:

@@ -111,7 +111,9 @@ def test_a_conversation_is_known_by_its_instructions_and_first_question_whatever
 
     noon = opening("You steer. It is 12:00.", "Which berth?")
 
-    assert noon == opening("You steer. It is 9:30.", "Which berth?", said("assistant", "Seven."), said("user", "Thanks."))
+    assert noon == opening(
+        "You steer. It is 9:30.", "Which berth?", said("assistant", "Seven."), said("user", "Thanks.")
+    )
     assert noon != opening("You cook. It is 12:00.", "Which berth?")
     assert noon != opening("You steer. It is 12:00.", "Which boat?")
     parts = [[{"type": "text", "text": f"It is {hour}:00."}] for hour in (9, 12)]
