@@ -30,9 +30,17 @@ def test_the_answer_of_a_success_is_its_json(status: int) -> None:
     assert read(httpx.Response(status, json={"id": "1"})) == {"id": "1"}
 
 
-@pytest.mark.parametrize("response", [httpx.Response(204), httpx.Response(200, text=""), httpx.Response(200, json=[1])])
-def test_a_success_without_an_object_is_an_empty_answer(response: httpx.Response) -> None:
+@pytest.mark.parametrize("response", [httpx.Response(204), httpx.Response(200, text="")])
+def test_a_success_without_a_body_is_an_empty_answer(response: httpx.Response) -> None:
     assert read(response) == {}
+
+
+@pytest.mark.parametrize("content", ["[1]", "<html>", "null"])
+def test_a_success_that_is_no_object_is_of_another_program(content: str) -> None:
+    request = httpx.Request("GET", "http://elsewhere.example/v1/notes?limit=1")
+
+    with pytest.raises(Unavailable, match=r"http://elsewhere\.example/v1/notes is no Lamina"):
+        read(httpx.Response(200, text=content, request=request))
 
 
 def test_a_readiness_report_is_an_answer_whatever_it_says() -> None:

@@ -101,11 +101,11 @@ async def drop_stand_ins(
     if not refused:
         return
     statements = EMBEDDED[kind]
-    await connection.execute(_formatted("lock_refused", rows=statements.table), parameters | {"ids": refused})
+    await connection.execute(_formatted(QUERIES["lock_refused"], rows=statements.table), parameters | {"ids": refused})
     present = await _read_unembedded_of(connection, kind, area, generation, refused)
     parameters["ids"] = [row["id"] for row in present if bytes(row["guard"]) == guards[row["id"]]]
     for table in statements.vectors:
-        await connection.execute(_formatted("delete_stand_ins", vectors=table.name, key=table.key), parameters)
+        await connection.execute(_formatted(QUERIES["delete_stand_ins"], vectors=table.name, key=table.key), parameters)
     await connection.execute(QUERIES["forget_refusals"], parameters)
 
 
@@ -113,11 +113,11 @@ async def end_refusals(pool: Pool) -> None:
     """Forget the refused texts of rows that are gone."""
     gone = " AND ".join(f"NOT EXISTS (SELECT FROM {rows.table} r WHERE r.id = f.id)" for rows in EMBEDDED.values())
     async with connect(pool) as connection:
-        await connection.execute(_formatted("end_refusals", gone=gone))
+        await connection.execute(_formatted(QUERIES["end_refusals"], gone=gone))
 
 
-def _formatted(name: str, **names: str) -> bytes:
-    return QUERIES[name].decode().format(**names).encode()
+def _formatted(template: bytes, **names: str) -> bytes:
+    return template.decode().format(**names).encode()
 
 
 async def find_outdated(
