@@ -52,8 +52,10 @@ class LoadingEmbedder:
             await (await self._loaded()).check_health()
 
     async def _loaded(self) -> EmbedderDeployment:
+        if self._replica is not None:  # As for every question but the first ones.
+            return self._replica
         model = await asyncio.shield(asyncio.wrap_future(self._loading))
-        if self._replica is None:
+        if self._replica is None:  # Another caller may have waited, too.
             self._replica = EmbedderDeployment(self._settings, "cpu", self._generation.identity, model)
         return self._replica
 

@@ -16,7 +16,7 @@ _MOST_METADATA_CHARS = 32_768
 _PART_CHARS = 900_000
 """Of packed bytes in a message, which holds a million."""
 _MOST_BYTES = 64 * 1024 * 1024
-"""Of an item: what is packed may be a thousand times as long as it looks, whoever wrote it."""
+"""Most bytes of an item: packed data may unpack to a thousand times their size."""
 
 
 class KeptItem(NamedTuple):

@@ -198,7 +198,7 @@ def _parts(scope: str) -> list[str]:
 
 
 def _kept(record: MemoryRecord) -> Json:
-    """Return a record without its vector as metadata hold it: packed if it is long, or has what no text may hold."""
+    """Return a record for the metadata, without its vector; packed if it is long or not valid as text."""
     whole = json.dumps(record.model_dump(), ensure_ascii=False, default=to_jsonable_python)
     is_plain = storable(whole) == whole and "\\u0000" not in whole and len(whole.encode()) <= MOST_PLAIN_BYTES
     found: Json = json.loads(whole) if is_plain else {PACKED: pack(json.dumps(json.loads(whole)))}

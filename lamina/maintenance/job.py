@@ -66,7 +66,7 @@ class Removes(Protocol):
 
 @runtime_checkable
 class CountsAhead(Protocol[Plan]):
-    """A job of which a page, decided before those ahead of it are carried out, would remove what they have removed."""
+    """A job whose pages, decided ahead, must leave out the rows that earlier pages remove."""
 
     async def decide_without(
         self, area: Area, after: PageCursor, moment: datetime, gone: Collection[UUID]

@@ -27,7 +27,7 @@ def may_pass(status: int) -> bool:
 
 
 def refuses_request(status: int) -> bool:
-    """Report whether an endpoint refuses with this status what it was asked, and might answer something else."""
+    """Report whether a status refuses this request alone, so that another one may be answered."""
     is_clients = HTTPStatus.BAD_REQUEST <= status < HTTPStatus.INTERNAL_SERVER_ERROR
     return is_clients and not may_pass(status) and status not in _OF_THE_CALLER
 

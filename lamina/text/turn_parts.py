@@ -97,7 +97,7 @@ def is_blank(text: str) -> bool:
 
 
 def storable(text: str) -> str:
-    """Return a text without what no message may hold: NUL, and halves of characters."""
+    """Return a text without NUL and halves of characters, which no message may hold."""
     return text.replace("\0", "").encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 

@@ -57,7 +57,7 @@ OLD, NEW = HashingModel(), Wordy()
 
 @dataclass
 class Recorded:
-    """Embeds, and keeps what it was asked; ``before`` each call something may happen, and it may refuse some texts."""
+    """Embeds and keeps the texts, after a call of ``before``; it may refuse some texts."""
 
     model: Model
     texts: list[str] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""Whom clients of HTTPS trust: read once, and anew where the environment or its file says something else."""
+"""Certificate authorities of HTTPS clients: read once, and again after a change of the environment or the file."""
 
 import asyncio
 import os

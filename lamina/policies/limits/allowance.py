@@ -77,7 +77,7 @@ class Allowance:
         return self._slice > 1 and self._balance * 2 < self._slice and now >= self._asks_from
 
     def ask(self, now: float, cost: int = 1) -> Ask:
-        """Return the slice to ask for, and the amount that a cost needs; what was overspent counts as settled."""
+        """Return the next request to the store, which also settles the overspent amount."""
         overspent = max(0, -self._balance)
         self._balance += overspent
         kept = self._balance if now < self._ends_at else 0

@@ -91,7 +91,7 @@ async def keep_stand_ins(
 async def drop_stand_ins(
     connection: Connection, kind: str, area: Area, generation: int, rows: Sequence[EmbeddedRow]
 ) -> None:
-    """Delete what stands in the place of these rows' vectors, where the model refused their texts until now.
+    """Delete the stand-ins of these rows, whose texts the model refused until now.
 
     A row whose text has changed since keeps the vectors that it has.
     """
