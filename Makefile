@@ -15,7 +15,7 @@ TORCH_ENV := .venv-torch
 DOORS := .doors
 OBJECTS := .objects
 
-.PHONY: up test test-again test-torch test-long test-objects test-servers test-doors test-install dist check install format schema docs clients hashes clean
+.PHONY: up test test-cluster test-again test-torch test-long test-objects test-servers test-doors test-install dist check install format schema docs clients hashes clean
 
 up: $(UP) ## Start everything, load the sample conversation, search it, and serve.
 	$(BIN)/lamina up --config configs/local.yaml --sample
@@ -66,24 +66,33 @@ PYTEST := $(BIN)/python -m pytest --numprocesses $(WORKERS)
 
 # How the run ended: 1 says that it came to its end, and that tests failed.
 STATUS := .pytest_cache/status
+define tried
+	@rm -f $(STATUS)
+	$(1) || { status=$$?; echo $$status >$(STATUS); exit $$status; }
+endef
 
 test: install ## Run all tests; real stores, the real model and a real Ray included.
-	@rm -f $(STATUS)
-	$(PYTEST) || { status=$$?; echo $$status >$(STATUS); exit $$status; }
+	$(call tried,$(PYTEST))
+
+# Minutes of a dozen processes each, that start, are killed and come back: one worker, and not beside anything else.
+CLUSTER := tests/cluster/test_*.py
+
+test-cluster: install ## Deploy a file, run jobs, kill replicas and whole instances, on Rays of their own.
+	$(call tried,$(BIN)/python -m pytest $(CLUSTER))
 
 # A machine that others use as well stalls for seconds; a fault fails twice. More than three failures are no chance.
 test-again: ## Run what failed in the last run once more, alone, if that was at most three tests; CI does.
 	@grep --line-regexp --quiet 1 $(STATUS) || { echo 'the last run did not come to its end'; exit 1; }
 	@$(BIN)/python -c 'import json; failed = json.load(open(".pytest_cache/v/cache/lastfailed")); \
 	  print("UNSTABLE unless it fails again:", *failed, sep="\n  "); exit(not 0 < len(failed) <= 3)'
-	$(BIN)/python -m pytest --last-failed --last-failed-no-failures none --numprocesses 0
+	$(BIN)/python -m pytest --last-failed --last-failed-no-failures none --numprocesses 0 tests $(CLUSTER)
 
 # CUDA's libraries come along, 4.6 GB, whatever the machine has; TORCH=cpu takes torch from PyTorch's own index instead.
 test-torch: $(TORCH_ENV)/.installed ## Run what needs torch, in an environment of its own: contract, agreement, a search.
 	LAMINA_TEST_TORCH=1 $(TORCH_ENV)/bin/python -m pytest -m torch tests/contract tests/integration
 
 test-long: install ## Run all tests with five times the generated examples, and every kill and turn of a crash.
-	LAMINA_TEST_LONG=1 $(PYTEST)
+	LAMINA_TEST_LONG=1 $(PYTEST) tests $(CLUSTER)
 
 # Moto is a server of AWS' interfaces; s3fs asks it. They lie beside .venv, which no other test shall be slower for.
 $(OBJECTS)/.installed: tests/objects.txt constraints.txt $(DEV)

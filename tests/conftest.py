@@ -27,7 +27,8 @@ from tests.support.servers import GivenPostgres, UnsyncedPostgres, running_falko
 
 use_memory_disk()  # Before the first of them is made.
 
-collect_ignore = ["doors", "install"]  # In environments of their own: make test-doors, make test-install.
+# In environments of their own, or with a Ray of their own for minutes: make test-doors, test-install, test-cluster.
+collect_ignore = ["doors", "install", "cluster"]
 CANCELLATIONS = 20
 hypothesis.settings.register_profile("short", max_examples=30, deadline=None)
 hypothesis.settings.register_profile("long", max_examples=150, deadline=None)

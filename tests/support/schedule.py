@@ -2,7 +2,7 @@
 
 from xdist.scheduler import LoadFileScheduling
 
-_RAY = ("tests/serve/", "tests/field/test_crash.py", "tests/field/test_restarts.py")
+_RAY = ("tests/serve/", "tests/cluster/")
 _NO_RAY = "tests/serve/test_composition.py"
 
 
