@@ -27,7 +27,7 @@ from tests.support.servers import GivenPostgres, UnsyncedPostgres, running_falko
 
 use_memory_disk()  # Before the first of them is made.
 
-# In environments of their own, or with a Ray of their own for minutes: make test-doors, test-install, test-cluster.
+# In environments of their own, or minutes of starts and kills: make test-doors, test-install, test-cluster.
 collect_ignore = ["doors", "install", "cluster"]
 CANCELLATIONS = 20
 hypothesis.settings.register_profile("short", max_examples=30, deadline=None)

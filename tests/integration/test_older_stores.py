@@ -1,9 +1,7 @@
 """A store that comes back as it was an hour ago is noticed, and gets what it lacks without being asked."""
 
 import shutil
-from collections.abc import Callable, Iterator
-from contextlib import suppress
-from functools import partial
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,25 +11,17 @@ from redis import Redis
 from deployments.searcher import SearcherDeployment
 from lamina.core.queries import Failure, Filters, Query
 from lamina.core.scope import Scope
-from lamina.core.tiers import ProjectionName, Source
+from lamina.core.tiers import Source
 from lamina.embedded import EmbeddedFalkorDB
 from lamina.errors import Unavailable
 from lamina.models.hashing import HashingModel
-from lamina.projections.audit import audit
-from lamina.projections.lost_data import StoreWatch
-from lamina.projections.ownership import claim_projection
-from lamina.settings.loading import Settings
 from lamina.settings.stores import FalkorDBServerSettings, QdrantServerSettings
 from lamina.stores.postgres.builds import read_installation, read_mark
 from lamina.stores.postgres.generations import claim_generation
-from lamina.stores.postgres.outbox import Outbox, enqueue_all
-from tests.support.application import Application, running, settings_for
-from tests.support.neo4j_server import Neo4jServer, missing_for_neo4j
-from tests.support.scratch import new_folder
+from lamina.stores.postgres.outbox import Outbox
+from tests.support.application import running, settings_for
+from tests.support.older_stores import BEFORE, GONE, SINCE, claim, drift, is_noticed, mended, remember, restored, watch
 from tests.support.servers import running_falkordb
-
-BEFORE, SINCE = "The lighthouse of Brest has a red lamp.", "The ferry to Ouessant leaves at noon."
-GONE = "The tide table hangs in the kitchen."
 
 
 @pytest.fixture
@@ -39,65 +29,6 @@ def falkordb() -> Iterator[EmbeddedFalkorDB]:
     """A FalkorDB of this test alone, whose files are put back as they were."""
     with running_falkordb() as server:
         yield server
-
-
-def claim(settings: Settings, url: str, *names: ProjectionName) -> None:
-    generation = claim_generation(url, HashingModel().identity)
-    for name in names:
-        claim_projection(settings, url, name, None if name == "graph" else generation, is_new=False)
-
-
-def watch(app: Application, name: ProjectionName) -> StoreWatch:
-    (parts,) = (parts for parts in app.tiers.values() if name in parts.projections)
-    installation = read_installation(app.url)
-    fill = partial(enqueue_all, app.url, name)
-    return StoreWatch(name, parts.keepers[name], installation, fill, Outbox(app.pool), parts.projections[name].marks)
-
-
-async def remember(app: Application, text: str) -> str:
-    edge = {"subject": text.split()[1], "type": "stands_in", "object": text.rstrip(".").rpartition(" ")[2]}
-    assert (await app.client().post("/v1/graph/edges", json={"edges": [edge]})).is_success
-    note = (await app.client().post("/v1/notes", json={"content": text})).json()
-    await app.indexed()
-    return str(note["id"])
-
-
-async def drift(app: Application, name: ProjectionName) -> int:
-    (parts,) = (parts for parts in app.tiers.values() if name in parts.projections)
-    found = await audit(Outbox(app.pool), name, parts.projections[name], app.tenant)
-    assert found.expected
-    return len(found.ids())
-
-
-async def mended(app: Application, name: ProjectionName) -> tuple[int, list[str]]:
-    """Look after a store as searches do; return how much it differed, and what was said."""
-    watched, said = watch(app, name), []
-    before = await drift(app, name)
-    for _ in range(2):
-        with suppress(Unavailable):
-            await watched.look()
-            continue
-        said.append(watched.reason)
-    await app.indexed()
-    await watched.look()
-    assert not watched.is_filling
-    return before, said
-
-
-async def restored(
-    app: Application, name: ProjectionName, save: Callable[[], object], put_back: Callable[[], object]
-) -> tuple[int, list[str], int]:
-    """Remember, save, remember more and forget, put back what was saved; return drift, what was said, drift after."""
-    await watch(app, name).store.belong_to(read_installation(app.url))
-    await remember(app, BEFORE)
-    gone = await remember(app, GONE)
-    save()
-    await remember(app, SINCE)
-    assert (await app.client().delete(f"/v1/notes/{gone}")).is_success
-    await app.indexed()
-    put_back()
-    before, said = await mended(app, name)
-    return before, said, await drift(app, name)
 
 
 async def test_a_graph_that_comes_back_older_gets_what_it_lacks_and_loses_what_was_deleted(
@@ -120,39 +51,6 @@ async def test_a_graph_that_comes_back_older_gets_what_it_lacks_and_loses_what_w
             before, said, after = await restored(app, "graph", save, put_back)
 
     is_noticed(before, said, after)
-
-
-def is_noticed(before: int, said: list[str], after: int) -> None:
-    assert before > 0
-    assert said
-    assert all("came back older" in words for words in said)
-    assert after == 0
-
-
-async def test_a_graph_on_neo4j_whose_data_folder_is_put_back_gets_what_it_lacks(database: str, tmp_path: Path) -> None:
-    if missing := missing_for_neo4j():
-        pytest.skip(missing)
-    with new_folder() as home, new_folder() as backup:
-        server = Neo4jServer(home)
-        try:
-            server.start()
-            settings = settings_for(database, tmp_path, graph=server.settings)
-            async with running(settings, database, HashingModel(), follow=False) as app:
-                claim(settings, database, "graph")
-
-                def save() -> None:
-                    # While nobody writes, as a snapshot of its disk: each start takes 7 s.
-                    shutil.copytree(home / "data", backup / "data")
-
-                def put_back() -> None:
-                    server.kill()
-                    shutil.rmtree(home / "data")
-                    shutil.copytree(backup / "data", home / "data")
-                    server.start()
-
-                is_noticed(*await restored(app, "graph", save, put_back))
-        finally:
-            server.kill()
 
 
 @pytest.mark.parametrize("kind", ["edge", "qdrant"])

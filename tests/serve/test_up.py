@@ -1,6 +1,8 @@
 """`lamina up` on a real Ray: the README's promises, over HTTP and the command line."""
 
 import json
+import os
+import re
 import signal
 import subprocess
 import sys
@@ -11,6 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from benchmarks.replica_watch import pss_mb
 from deployments.reaper import processes_of
 from lamina import sample
 from lamina.core.tiers import PROJECTIONS, TIERS
@@ -21,10 +24,16 @@ from tests.support.service import (
     command_line,
     descendants,
     instance_folder,
+    launch,
     left_of,
+    parent_of,
     run_cli,
     running_service,
+    until_it_says,
 )
+
+# It takes 1 200 MB; each process that imported everything by itself would add 60.
+MOST_MB = 1600
 
 
 @pytest.fixture(scope="module")
@@ -231,3 +240,43 @@ def test_an_interrupt_ends_it_and_no_process_is_left(service: Running) -> None:
     assert code == 0
     assert len(pids) > 5
     assert left_of(pids) == []
+
+
+def test_what_was_stored_before_is_found_by_its_words_while_the_model_is_loaded(service: Running) -> None:
+    service.stop()
+    (origin,) = service.data_dir.glob("models/*/origin.json")
+    was = origin.read_text()
+    # Who reads it waits until somebody writes to it: a model that is loaded for as long as this test likes.
+    origin.unlink()
+    os.mkfifo(origin)
+    started = launch(service.data_dir, LAMINA_SEARCH__EMBED_DEADLINE_S="2")  # For it is waited in vain.
+    early = until_it_says("the first search is answered", *started)
+
+    conversation = sample.load()
+    with early.client(workspace=conversation.workspace, user=conversation.user) as client:
+        # New ones: the vectors of questions that were asked before are remembered.
+        answers = [client.search(question) for question in ("LFP-2291-07", "which database listens on 5433 there?")]
+        said_early = early.output.read_text()
+        origin.write_text(was)
+        whole = until_it_says("serving;", *started)
+        later = client.search("What runs on 5433?")
+    processes = {pid: command_line(pid) for pid in descendants(whole.process.pid)}
+    parents = {processes.get(parent_of(pid) or 0) for pid, line in processes.items() if "ServeReplica" in line}
+    memory_mb = sum(map(pss_mb, [whole.process.pid, *processes]))
+    said = whole.output.read_text()
+    whole.stop()
+
+    assert [answer["degraded"] for answer in answers] == [["embedder"], ["embedder"]]
+    assert "LFP-2291-07" in answers[0]["results"][0]["content"]
+    assert "5433" in answers[1]["results"][0]["content"]
+    assert "serving;" not in said_early
+    assert later["degraded"] == []
+    times = re.search(r"after ([\d.]+) s\s+whole after ([\d.]+) s; Ray itself took ([\d.]+) s", said)
+    assert times is not None
+    first_s, whole_s, ray_s = map(float, times.groups())
+    assert 0 < ray_s < first_s <= whole_s
+    assert MOST_MB / 10 < memory_mb < MOST_MB
+    assert len(parents) == 1
+    assert "deployments.fork_server" in (parents.pop() or "")
+    left_out = ("dashboard.py", "monitor.py", "log_monitor.py")
+    assert [line for line in processes.values() if " ".join(line.split()[:3]).endswith(left_out)] == []

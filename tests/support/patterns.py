@@ -32,7 +32,7 @@ FUNCTIONS = frozenset({"compile", "search", "match", "fullmatch", "findall", "fi
 FIRST, SHORT, MIDDLE, LONG = 1_500, 6_000, 30_000, 300_000
 """Characters of a trial: the worst of the first are tried as short ones, and the worst of these at length, where
 quadratic work takes minutes."""
-WORST = 1_000 if IS_LONG else 20
+WORST = 1_000 if IS_LONG else 10
 """Of some 120 texts, how many are tried beyond the first trial; quadratic work stands out in it."""
 SHORT_S, LONG_S = 0.08, 1.2
 LINEAR = 4.0
