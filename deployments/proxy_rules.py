@@ -7,6 +7,7 @@ many requests without one, is refused here, where it costs a router nothing; rou
 
 import json
 from collections.abc import Mapping
+from http import HTTPStatus
 from pathlib import Path
 
 from lamina.settings.loading import ENV_PREFIX
@@ -23,6 +24,9 @@ PAGE_COST = 100
 """Requests without a key as which one for a page counts: the OpenAPI document has 400 kB, `/livez` 15 bytes."""
 _RETRY_AFTER_S = 60
 _TARPIT_S = 1
+_BUFFER_BYTES = 16_384
+MOST_BODY_BYTES = 32 * 1024 * 1024
+"""The most that a route takes: of a body that is declared larger nothing is waited for."""
 _ADDRESSES, _UNKEYED, _KEYS = "lamina_addresses", "lamina_unkeyed", "lamina_keys"
 _MAX_ADDRESSES = 100_000
 # A tenant has a whole IPv6 /64, as the routers count it.
@@ -48,12 +52,12 @@ def is_page(path: str) -> bool:
     return path.startswith(_PAGES)
 
 
-def haproxy_edits(limits: FrontDoorSettings, refusal: Path, host: str | None = None) -> str:
+def haproxy_edits(limits: FrontDoorSettings, refusals: Mapping[HTTPStatus, Path], host: str | None = None) -> str:
     """Return a script of sed that puts the rules into HAProxy's configuration.
 
     Args:
         limits: Of clients.
-        refusal: File with the body of a refusal.
+        refusals: Files with the bodies of refusals, by their status.
         host: Address to listen on, in place of Serve's.
     """
     return "\n".join(
@@ -68,7 +72,7 @@ def haproxy_edits(limits: FrontDoorSettings, refusal: Path, host: str | None = N
             "/^frontend http_frontend/,/^ *bind/{",
             *((f"s|bind .*:|bind {host}:|",) if host else ()),
             "/^ *bind/a\\",
-            "\\\n".join(f"    {line}" for line in _frontend(limits, refusal)),
+            "\\\n".join(f"    {line}" for line in _frontend(limits, refusals)),
             "}",
             "/^backend default_backend/i\\",
             "\\\n".join(
@@ -84,13 +88,17 @@ def haproxy_edits(limits: FrontDoorSettings, refusal: Path, host: str | None = N
     )
 
 
-def _frontend(limits: FrontDoorSettings, refusal: Path) -> tuple[str, ...]:
+def _frontend(limits: FrontDoorSettings, refusals: Mapping[HTTPStatus, Path]) -> tuple[str, ...]:
     """Return the rules of the frontend that requests come to."""
     trusted = " ".join(limits.trusted_proxies)
     unless = "!is_trusted " if trusted else ""
-    refused = f"deny_status 429 content-type application/problem+json file {refusal} hdr Retry-After {_RETRY_AFTER_S}"
+    kind, too_many = "content-type application/problem+json", HTTPStatus.TOO_MANY_REQUESTS
+    refused = f"deny_status {too_many} {kind} file {refusals[too_many]} hdr Retry-After {_RETRY_AFTER_S}"
+    late = HTTPStatus.REQUEST_TIMEOUT
+    body_ms = int((limits.body_s + _BUFFER_BYTES / limits.body_bytes_per_s) * 1000)
     return (
         *((f"acl is_trusted src {trusted}",) if trusted else ()),
+        f"http-error status {late} {kind} file {refusals[late]}",
         f"tcp-request connection track-sc0 {_SOURCE} table {_ADDRESSES}",
         f"tcp-request connection reject if {unless}{{ sc0_conn_cur gt {limits.connections_per_address} }}",
         f"acl has_keyed_path path_beg {' '.join(KEYED_PATHS)}",
@@ -107,6 +115,12 @@ def _frontend(limits: FrontDoorSettings, refusal: Path) -> tuple[str, ...]:
         (
             f"http-request tarpit {refused} if {unless}has_key !{{ sc1_get_gpt0 gt 0 }} "
             f"{{ sc0_gpc0_rate gt {limits.wrong_keys_per_minute} }}"
+        ),
+        # Each half-sent body was begun by a router, and given up there: two hundred a second took it from everybody.
+        # A key that is not known to be right goes on at once, since no body is waited for without one.
+        (
+            f"http-request wait-for-body time {body_ms}ms if has_key {{ sc1_get_gpt0 gt 0 }} "
+            f"!{{ req.body_size gt {MOST_BODY_BYTES} }}"
         ),
         f"http-response sc-inc-gpc0(0) if {unless}has_key {{ status 401 }}",
         "http-response sc-set-gpt0(1) 0 if has_key { status 401 }",

@@ -40,15 +40,17 @@ _BODY = json.dumps(
         f"Idempotency-Key, ref or occurred_at after {RETRY_AFTER_S} s",
     }
 ).encode()
-_REFUSAL = json.dumps(
-    {
+_REFUSALS: dict[HTTPStatus, dict[str, Any]] = {
+    HTTPStatus.TOO_MANY_REQUESTS: {
         "type": "urn:lamina:too-many-requests",
-        "title": HTTPStatus.TOO_MANY_REQUESTS.phrase,
-        "status": HTTPStatus.TOO_MANY_REQUESTS.value,
         "detail": "limit of this address: too many wrong keys, or requests without a key, in a minute",
         "fields": {"part": "address"},
-    }
-)
+    },
+    HTTPStatus.REQUEST_TIMEOUT: {
+        "type": "urn:lamina:request-timeout",
+        "detail": "the head or the body did not arrive in time; nothing was stored",
+    },
+}
 _HEADERS = [
     (b"content-type", b"application/problem+json"),
     (b"retry-after", str(RETRY_AFTER_S).encode()),
@@ -120,10 +122,11 @@ def write_haproxy(folder: Path, limits: FrontDoorSettings, host: str | None = No
         f"http-request return status 503 content-type application/problem+json file {body} "
         f"hdr Retry-After {RETRY_AFTER_S}"
     )
-    refusal = folder / "429.json"
-    refusal.write_text(_REFUSAL)
+    refusals = {status: folder / f"{status}.json" for status in _REFUSALS}
+    for status, members in _REFUSALS.items():
+        refusals[status].write_text(json.dumps({"title": status.phrase, "status": status.value} | members))
     edits = folder / "haproxy.sed"
-    edits.write_text(f"s|http-request return status 404 .*|{line}|\n{haproxy_edits(limits, refusal, host)}")
+    edits.write_text(f"s|http-request return status 404 .*|{line}|\n{haproxy_edits(limits, refusals, host)}")
     program = folder / "haproxy"
     program.write_text(
         "#!/bin/sh\n"

@@ -21,7 +21,7 @@ from starlette.types import Receive, Scope, Send
 from deployments.api import build_api
 from deployments.front_door import FrontDoor, needs_key
 from deployments.patient_server import MAX_HEAD_BYTES, MAX_PIPELINED, PatientProtocol, install
-from deployments.proxy_rules import PAGE_COST, server_variables
+from deployments.proxy_rules import MOST_BODY_BYTES, PAGE_COST, server_variables
 from deployments.restarts import HA_PROXY, AnswerRestarts, proxy_middlewares
 from deployments.services import MOST_KEYS_OF_A_LOOKUP, KeyCheck
 from lamina.core.principals import Principal
@@ -262,13 +262,16 @@ async def test_no_body_is_waited_for_where_no_key_is_needed(door: Door, path: st
     assert max(large_s, small_s, chunked_s) < BOUND_S
 
 
-async def test_half_a_body_is_answered_408(door: Door) -> None:
+@pytest.mark.parametrize("through", ["HAProxy", "Python"])
+async def test_half_a_body_is_answered_408(door: Door, through: str) -> None:
+    port = door.port if through == "HAProxy" else door.server_port
+
     async def sent(path: str, packed: str) -> tuple[bytes, bytes, float]:
         is_form = path.endswith("upload")
         form = "multipart/form-data; boundary=b", b"--b\r\nContent-Disp"
         kind, body = form if is_form else ("application/json", b'{"content": "half')
         head = door.head(path, Content_Length="100", Content_Type=kind, Content_Encoding=packed)
-        return body, *await exchange(door.port, head + body)
+        return body, *await exchange(port, head + body)
 
     cases = list(product(("/v1/notes", "/v1/documents/upload", "/v1/search", "/v1/turns"), ("", "gzip")))
     answers = await asyncio.gather(*(sent(*case) for case in cases))
@@ -276,13 +279,50 @@ async def test_half_a_body_is_answered_408(door: Door) -> None:
     for case, (body, answer, seconds) in zip(cases, answers, strict=True):
         assert status_of(answer) == 408, case
         assert LIMITS.body_s <= seconds < ENDED_WITHIN_S, case
-        assert b"the body did not arrive in time: %d bytes" % len(body) in answer, case
+        counted = b": %d bytes" % len(body) if through == "Python" else b""
+        assert b"the body did not arrive in time" + counted in answer, case
+        assert b"application/problem+json" in answer, case
+
+
+async def test_half_sent_bodies_of_a_right_key_reach_no_router(door: Door) -> None:
+    reached: list[int] = []
+
+    async def read(scope: Scope, receive: Receive, send: Send) -> None:
+        size, is_more = 0, True
+        while is_more:
+            message = await receive()
+            size, is_more = size + len(message.get("body", b"")), message.get("more_body", False)
+        reached.append(size)
+        await PlainTextResponse("")(scope, receive, send)
+
+    with new_folder() as folder:
+        async with uvicorn_of(read, LIMITS) as behind, haproxy_before(behind, LIMITS, folder) as port:
+            await exchange(port, door.head("/v1/notes", "GET", Connection="close"))
+            halves = [door.head(Content_Length=str(size)) + b"x" * 10 for size in (1_000, 1_000_000, 32 * MIB)]
+            halves.append(door.head(Transfer_Encoding="chunked") + b"5\r\n12345\r\n")
+            refused = await asyncio.gather(*(exchange(port, half) for half in halves))
+            async with opened(port, ATTACKERS[0]) as (_, writer):
+                writer.write(halves[0])
+            of_halves = list(reached)
+            for size in (10, 100_000, 2 * MIB):
+                await exchange(port, door.head(Content_Length=str(size), Connection="close") + b"x" * size)
+
+    assert [status_of(answer) for answer, _ in refused] == [408] * len(halves)
+    assert of_halves == [0]
+    assert reached == [0, 10, 100_000, 2 * MIB]
+
+
+async def test_haproxy_waits_for_bodies_of_the_largest_size_that_a_route_takes(door: Door) -> None:
+    documented = door.app.api.openapi()["paths"].values()
+    taken = [call.get("x-max-body-bytes", 0) for calls in documented for call in calls.values()]
+
+    assert max(taken) == MOST_BODY_BYTES
 
 
 async def test_half_sent_and_trickled_bodies_end_while_others_are_served(door: Door) -> None:
     async def trickle() -> int:
         async with opened(door.port, ATTACKERS[1]) as (reader, writer):
-            writer.write(door.head(Content_Length="100000"))
+            writer.write(door.head(Content_Length="100000") + b" " * 20_000)  # More than HAProxy waits for.
             answer = asyncio.create_task(reader.read())
             while not answer.done():
                 with contextlib.suppress(OSError):
