@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from lamina.text.hygiene import MAX_CONTENT_CHARS, MAX_ID_CHARS, has_more_values, json_bytes
-from lamina.text.parts import ends_of
-from lamina.text.words import language_tokens
+from lamina.text.parts import ends_of, ends_within
+from lamina.text.words import CHARS_PER_TOKEN, language_tokens, quarter_tokens
 
 Json = dict[str, Any]
 _MOST_ITEMS = 200
@@ -24,7 +24,6 @@ _MOST_CHARS = 1_500_000
 """Of the texts of one request, which may have 32 MiB, six bytes a character: blanks are no tokens."""
 _MOST_ARGUMENT_BYTES, _MOST_ARGUMENT_VALUES, _MOST_LEVELS = 60_000, 5_000, 60
 _LEAST_RESULT_TOKENS = 1_000
-_MOST_BYTES_A_CHAR = len("\\u0000")
 _MOST_QUESTION_CHARS = 20_000
 _INVISIBLE = frozenset({"Cc", "Cf", "Cs", "Zs", "Zl", "Zp"})
 
@@ -108,10 +107,11 @@ def fitting_question(text: str) -> str:
 
 
 def fitting_text(text: str, most_tokens: int = _MOST_TEXT_TOKENS) -> str:
-    """Return a text as it may be stored; of one that is too long both ends."""
+    """Return a text as it may be stored; of one that is too long both ends, as much of them as fits."""
     clean = storable(text)
-    fits = len(clean) <= MAX_CONTENT_CHARS and language_tokens(clean) <= most_tokens
-    return clean if fits else ends_of(clean.strip(), most_tokens - 1)  # No character is more than a token.
+    if len(clean) <= MAX_CONTENT_CHARS and language_tokens(clean) <= most_tokens:
+        return clean
+    return ends_within(ends_of(clean.strip(), MAX_CONTENT_CHARS - 1), CHARS_PER_TOKEN * most_tokens, quarter_tokens)
 
 
 def fitting_id(text: str) -> str:
@@ -135,9 +135,12 @@ def _storable_message(message: Mapping[str, Any]) -> Json:
 def _storable_call(call: Mapping[str, Any], most_bytes: int) -> Json:
     """Return a call of a tool with ids and texts that are accepted."""
     arguments, result = _storable_json(call.get("arguments", {})), call.get("result")
-    if json_bytes({"arguments": arguments}) > most_bytes or has_more_values(arguments, _MOST_ARGUMENT_VALUES):
-        most_chars = most_bytes // _MOST_BYTES_A_CHAR - len('{"arguments":""}')
-        arguments = ends_of(_as_text(arguments), most_chars)
+    most_tokens = _MOST_TEXT_TOKENS - _LEAST_RESULT_TOKENS
+    is_large = json_bytes({"arguments": arguments}) > most_bytes or language_tokens(_as_text(arguments)) > most_tokens
+    if is_large or has_more_values(arguments, _MOST_ARGUMENT_VALUES):
+        most_inner = most_bytes - json_bytes({"arguments": ""})
+        ends = ends_within(_as_text(arguments), most_inner, lambda part: json_bytes(part) - len('""'))
+        arguments = fitting_text(ends, most_tokens)
     left = max(_LEAST_RESULT_TOKENS, _MOST_TEXT_TOKENS - language_tokens(_as_text(arguments)))
     texts = {"result": fitting_text(result, left)} if isinstance(result, str) else {}
     return {**call, "arguments": arguments, **fitting_ids(call, "id", "name"), **texts}

@@ -178,11 +178,16 @@ def language_tokens(text: str) -> int:
 
     Of what is no language (:mod:`lamina.text.opaque`) the service embeds nothing: then it counts fewer.
     """
+    return quarter_tokens(text) // CHARS_PER_TOKEN
+
+
+def quarter_tokens(text: str) -> int:
+    """Estimate an embedding model's tokens in quarters: those of two texts in a row are the sum of theirs."""
     # In parts: one substitution in a megabyte holds the interpreter for a tenth of a second.
     parts = [text[start : start + _PART_CHARS] for start in range(0, len(text), _PART_CHARS)]
     others = sum(len(_LETTERS.sub("", part)) for part in parts)
     blanks = len(text) - sum(len("".join(part.split())) for part in parts)
-    return others + (len(text) - others - blanks) // CHARS_PER_TOKEN
+    return CHARS_PER_TOKEN * others + len(text) - others - blanks
 
 
 def estimated_tokens(text: str) -> int:

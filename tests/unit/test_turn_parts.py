@@ -7,7 +7,7 @@ import pytest
 
 from lamina.core.agent_turns import ToolCall, clean_tool_call
 from lamina.ingest.embedding import EmbeddingBudget
-from lamina.text.hygiene import clean_text
+from lamina.text.hygiene import clean_text, json_bytes
 from lamina.text.turn_parts import fitting_question, fitting_text, in_batches, turn_parts
 from lamina.text.words import language_tokens
 
@@ -43,8 +43,21 @@ def test_a_text_that_is_accepted_is_kept_whole() -> None:
     long = "The lighthouse keeper lit the lantern. " * 11_000  # As many tokens as 99 000 letters of Thai.
 
     assert fitting_text(long) == long
-    assert len(fitting_text("ส" * 120_000)) == 109_999
+    assert fitting_text("ส" * 120_000) == f"{'ส' * 55_000} {'ส' * 55_000}"
     assert fitting_text(f"{' ' * 600_000}here{' ' * 600_000}") == "here"
+
+
+def test_of_a_text_just_over_the_limit_hardly_anything_is_left_out() -> None:
+    letters = "abcdefghij" * 50_000
+    kept = fitting_text(letters)
+    assert kept == f"{letters[:220_000]} {letters[-220_000:]}"
+    assert language_tokens(kept) == 110_000
+
+    mixed = fitting_text("lighthouse " * 30_000 + "ประภาคาร " * 10_000)
+    assert 109_900 < language_tokens(mixed) <= 110_000
+    assert mixed.startswith("lighthouse ")
+    assert mixed.endswith("ประภาคาร")
+    assert len(mixed) > 240_000  # Each end has half of the tokens: 220 000 letters, and blanks; 55 000 of Thai.
 
 
 @pytest.mark.parametrize("name", STRANGE)
@@ -89,7 +102,26 @@ def test_the_arguments_of_a_call_have_the_limit_that_is_given() -> None:
 
     ((_, (call,), _),) = turn_parts([], [{"name": "w", "arguments": arguments}], most_argument_bytes=6_000)
 
-    assert 3_000 < len(json.dumps({"arguments": call["arguments"]})) <= 6_000
+    assert 5_900 < len(json.dumps({"arguments": call["arguments"]})) <= 6_000
+
+
+def test_arguments_just_over_the_limit_are_kept_but_for_some_words_of_the_middle() -> None:
+    arguments = {"path": "log.md", "text": 'He said "the lamp is lit".\n' * 300}
+
+    ((_, (call,), _),) = turn_parts([], [{"name": "write", "arguments": arguments}], most_argument_bytes=8_500)
+
+    assert json_bytes({"arguments": arguments}) > 8_500
+    assert 8_400 < json_bytes({"arguments": call["arguments"]}) <= 8_500
+    assert call["arguments"].startswith('{"path": "log.md", "text": "He said')
+
+
+def test_arguments_have_as_many_tokens_as_a_text_whatever_bytes_they_may_have() -> None:
+    arguments = {"digits": "12" * 100_000}
+
+    ((_, (call,), tokens),) = turn_parts([], [{"name": "w", "arguments": arguments}], most_argument_bytes=1_000_000)
+
+    assert language_tokens(call["arguments"]) == tokens
+    assert 108_900 < tokens <= 109_000
 
 
 def test_of_a_question_the_end_is_asked_and_of_blanks_nothing() -> None:
