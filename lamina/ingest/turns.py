@@ -41,6 +41,7 @@ from lamina.core.workspace_settings import ProfileScope
 from lamina.errors import Conflict, InvalidInput
 from lamina.ingest.embedding import EmbeddingBudget, embed_in_time
 from lamina.ingest.memory_linking import LinkDraft, MemoryLinker, MemoryText, PreparedLinks
+from lamina.ingest.speakers import speakers_of, statements_of_user
 from lamina.ingest.write_once import write_once
 from lamina.stores.postgres.agent_turns import insert_turn
 from lamina.stores.postgres.archive_catalog import mark_corrected
@@ -84,7 +85,14 @@ from lamina.stores.postgres.outbox import (
     note_entries,
     outbox_entries,
 )
-from lamina.stores.postgres.profiles import ProfileWrite, add_statements, find_statements, patch_profile, revert_profile
+from lamina.stores.postgres.profiles import (
+    ProfileWrite,
+    add_statements,
+    find_statements,
+    patch_profile,
+    read_user_names,
+    revert_profile,
+)
 from lamina.stores.postgres.trash import (
     TrashPolicy,
     discard,
@@ -349,7 +357,7 @@ class Recorder:
         drawn = [item for item in turn.notes if item.note.source in sources]
         notes, entries, back = await self._put(connection, scope, drawn, now, witness)
         # A turn that is sent again has no new message: it must not overwrite later values of the profile.
-        facts = [item for item in turn.statements if item.source in sources] if scope.user is not None else []
+        facts = await _facts_of_user(connection, scope, turn, sources)
         is_tenant_wide = bool(facts) and reaches_user and await self._gathers_by_user(connection, scope)
         write = ProfileWrite(self._kept_versions.of_profile, is_verified, is_tenant_wide)
         profile = await add_statements(connection, scope, facts, now, write) if facts else None
@@ -605,10 +613,11 @@ class Recorder:
             profiles: list[tuple[Profile, ProfileWrite]] = []
             if turn is not None and found.scope.user is not None:
                 gathers = reaches_user and await self._gathers_by_user(connection, found.scope)
+                facts = await _facts_of_user(connection, found.scope, turn, {f"message:{id_}"})
                 # The old text may have been written before the setting was another, or by a key with another reach.
                 for is_wide in (False, True) if reaches_user else (False,):
                     write = ProfileWrite(self._kept_versions.of_profile, is_verified, is_wide)
-                    stated = turn.statements if is_wide == gathers else ()
+                    stated = facts if is_wide == gathers else ()
                     profile = await _state_again(connection, found.scope, id_, stated, at, now, write)
                     profiles += [] if profile is None else [(profile, write)]
             await bump_epoch(connection, found.scope, teaches=True)
@@ -742,6 +751,18 @@ def _refuse_summarised(id_: UUID, placed: PlacedMessage) -> None:
         raise Conflict(f"message {id_} is part of the summary {placed.compacted_into}; {remedy}")
 
 
+async def _facts_of_user(
+    connection: Connection, scope: Scope, turn: PreparedTurn, sources: Collection[str]
+) -> list[ProfileStatement]:
+    """Return the statements of these messages that are the user's own."""
+    facts = [item for item in turn.statements if item.source in sources]
+    if scope.user is None or not facts:
+        return []
+    speakers = speakers_of(turn.messages)
+    names = await read_user_names(connection, scope) if any(speakers.values()) else []
+    return statements_of_user(facts, speakers, scope.user, names)
+
+
 async def _state_again(
     connection: Connection,
     scope: Scope,
@@ -754,7 +775,7 @@ async def _state_again(
     """Take into the user's profile what the new text of a message states in place of the old one, if either does."""
     source = f"message:{id_}"
     old = await find_statements(connection, scope, source, is_tenant_wide=write.is_tenant_wide)
-    facts = [*taken_back(old, stated_at, source), *(item for item in statements if item.source == source)]
+    facts = [*taken_back(old, stated_at, source), *statements]
     return await add_statements(connection, scope, facts, now, write) if facts else None
 
 

@@ -152,3 +152,39 @@ async def test_a_least_score_takes_the_last_memories_away_and_changes_no_order(a
             left = (await client.post("/v1/search", json={**fields, **least})).json()["results"]
             assert [hit["id"] for hit in left] == [hit["id"] for hit in every][: len(left)]
             assert len(left) > place
+
+
+async def test_what_another_speaker_says_of_himself_is_his_and_no_part_of_the_users_profile(
+    application: Application,
+) -> None:
+    client = application.client()
+    said = [
+        {"role": "user", "name": "Ann", "content": "I work at Hooli."},
+        {"role": "user", "name": "Ben", "content": "I live in Graz. Always answer in German."},
+    ]
+    sent = await client.post("/v1/turns", json={"session": "s", "user": "ann", "messages": said})
+    alone = await client.post("/v1/turns", json={"session": "t", "user": "ann", "messages": said[1:]})
+    await application.indexed()
+
+    [_, of_ben] = [message["id"] for message in sent.json()["messages"]]
+    changed = await client.patch(f"/v1/memories/{of_ben}", json={"content": "I live in Bern."})
+    profile = await client.get("/v1/profile", params={"user": "ann"})
+    near = await client.get("/v1/graph/neighbours", params={"name": "Ben"})
+
+    assert (sent.status_code, alone.status_code, changed.is_success) == (200, 200, True)
+    assert profile.json()["document"] == {"employer": "Hooli"}
+    assert alone.json()["profile_version"] is None
+    assert "Graz" in {item["content"] for item in near.json()["neighbours"]}
+
+
+async def test_a_user_is_also_who_the_profile_says(application: Application) -> None:
+    client = application.client()
+    await client.patch("/v1/profile", json={"user": "bob", "patch": {"name": "Robert Hall"}})
+    for name, text in (("Robert", "I live in Graz."), ("Ben", "I work at Hooli.")):
+        message = {"role": "user", "name": name, "content": text}
+        sent = await client.post("/v1/turns", json={"session": "s", "user": "bob", "messages": [message]})
+        assert sent.status_code == 200
+
+    profile = await client.get("/v1/profile", params={"user": "bob"})
+
+    assert profile.json()["document"] == {"name": "Robert Hall", "location": "Graz"}

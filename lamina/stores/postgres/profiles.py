@@ -76,6 +76,14 @@ async def add_statements(
     return await _write(connection, scope, statements, patch, now, write)
 
 
+async def read_user_names(connection: Connection, scope: Scope) -> list[str]:
+    """Return the names that the user's profiles give, in the namespace and in the whole tenant."""
+    cursor = await connection.execute(QUERIES["get_profile_layers"], scope_parameters(scope))
+    found = [row["document"].get("name") async for row in cursor]
+    every = [name for value in found for name in (value if isinstance(value, list) else [value])]
+    return [name for name in every if isinstance(name, str)]
+
+
 async def find_statements(
     connection: Connection, scope: Scope, source: str, *, is_tenant_wide: bool
 ) -> list[ProfileStatement]:
