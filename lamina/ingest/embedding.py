@@ -3,18 +3,21 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from uuid import uuid4
 
 from psycopg.rows import DictRow
 
 from lamina.aio.deadline import deadline
 from lamina.core.memories import Chunk
-from lamina.errors import TooLarge, Unavailable
+from lamina.errors import InvalidInput, TextRefused, TooLarge, Unavailable
 from lamina.models.batching import mean_vector
 from lamina.stores.postgres.tier_rows import EmbeddingStatements
 from lamina.stores.postgres.vectors import EmbeddedRow
+from lamina.text.hygiene import shorten
 from lamina.text.opaque import without_opaque
 from lamina.text.words import CHARS_PER_TOKEN, index_words, language_tokens
 
+PROBE = "Does the model take this text?"
 Embed = Callable[[Sequence[str]], Awaitable[Sequence[tuple[Chunk, ...]]]]
 
 
@@ -57,19 +60,72 @@ class EmbeddingBudget:
         return min(self.cpu_s, sum(map(len, texts)) / self.tokens_per_s)
 
 
-async def embed_in_time(embed: Embed, texts: Sequence[str], deadline_s: float) -> Sequence[tuple[Chunk, ...]]:
+async def embed_in_time(
+    embed: Embed, texts: Sequence[str], deadline_s: float, *, field: str = "content"
+) -> Sequence[tuple[Chunk, ...]]:
     """Return the embedded chunks of each text, in order; without texts the embedder is not asked.
+
+    Args:
+        embed: Embeds them.
+        texts: What is written.
+        deadline_s: Seconds for all of it.
+        field: Of the request that they come from.
 
     Raises:
         Unavailable: If the embedder does not answer in time, or returns another number of results.
+        InvalidInput: If the model refuses one of the texts, and takes others.
     """
     if not texts:
         return []
     async with deadline("embedder", deadline_s):
-        chunks = await embed(texts)
-    if len(chunks) != len(texts):
-        raise Unavailable("embedder", f"it returned {len(chunks)} results for {len(texts)} texts")
+        found = await embed_each(embed, texts)
+    for text, one in zip(texts, found, strict=True):
+        if isinstance(one, TextRefused):
+            reason = (
+                f"the {one.part} refuses {shorten(text)!r} ({len(text)} characters): {one.reason}; send it in smaller "
+                "parts or in other words, or lower embedding.text_tokens, where its endpoint takes only shorter ones"
+            )
+            raise InvalidInput(field, reason) from one
+    return [one for one in found if not isinstance(one, TextRefused)]
+
+
+async def embed_each(embed: Embed, texts: Sequence[str]) -> list[tuple[Chunk, ...] | TextRefused]:
+    """Embed texts, by halves where the model refuses them together; of one that it refuses alone, its refusal.
+
+    Raises:
+        Unavailable: If the model is away, takes nothing else either, or returns another number of results.
+    """
+    try:
+        found = await embed(texts)
+    except TextRefused:
+        if len(texts) == 1:
+            return [await _embed_again(embed, texts[0])]
+        half = len(texts) // 2
+        return [*await embed_each(embed, texts[:half]), *await embed_each(embed, texts[half:])]
+    if len(found) != len(texts):
+        raise Unavailable("embedder", f"it returned {len(found)} results for {len(texts)} texts")
+    return list(found)
+
+
+async def _embed_again(embed: Embed, text: str) -> tuple[Chunk, ...] | TextRefused:
+    await probe(embed)
+    try:
+        [chunks] = await embed([text])
+    except TextRefused as refusal:
+        return refusal
     return chunks
+
+
+async def probe(embed: Embed) -> None:
+    """Return if the model takes a harmless text.
+
+    Raises:
+        Unavailable: If it is away, or takes not even that.
+    """
+    try:
+        await embed([f"{PROBE} {uuid4()}"])  # Each time another one: the embedder remembers the vectors of short texts.
+    except TextRefused as refusal:
+        raise Unavailable(refusal.part, refusal.reason, refusal.retry_after_s) from refusal
 
 
 def embedded_rows(

@@ -226,7 +226,7 @@ class MemoryLinker:
             Unavailable: If the embedder does not answer in time.
         """
         draft = LinkDraft(entities=tuple(entities), vectors=self._known_vectors(entities))
-        chunks = await embed_in_time(self._embedder.embed_chunks, draft.new_names(), self._deadline_s)
+        chunks = await embed_in_time(self._embedder.embed_chunks, draft.new_names(), self._deadline_s, field="name")
         vectors = self._all_vectors(draft, chunks)
         return tuple(PreparedEntity(entity, vectors[entity.name], seen_at, is_asserted) for entity in entities)
 

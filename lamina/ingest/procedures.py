@@ -231,7 +231,7 @@ class ProcedureRecorder:
 
     async def _prepared(self, procedures: Sequence[tuple[UUID, Procedure]]) -> list[PreparedProcedure]:
         triggers = [procedure.trigger for _, procedure in procedures]
-        chunks = await embed_in_time(self._embedder.embed_chunks, triggers, self._embed_deadline_s)
+        chunks = await embed_in_time(self._embedder.embed_chunks, triggers, self._embed_deadline_s, field="trigger")
         return [
             PreparedProcedure(id_, procedure, Vector(mean_vector(parts)))
             for (id_, procedure), parts in zip(procedures, chunks, strict=True)

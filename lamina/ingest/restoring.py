@@ -14,7 +14,7 @@ from lamina.core.ports import Clock, Embedder
 from lamina.core.scope import Scope
 from lamina.core.tiers import Tier
 from lamina.core.trash import Discarded, TrashKind
-from lamina.errors import Conflict, Unavailable
+from lamina.errors import Conflict, InvalidInput, Unavailable
 from lamina.ingest.embedding import embed_in_time, embedded_rows
 from lamina.ingest.graph_restoring import NodeRestorer
 from lamina.ingest.memory_linking import MemoryLinker, MemoryText, PreparedLinks
@@ -137,11 +137,11 @@ class Restorer:
         return entry
 
     async def _embed(self, scope: Scope, entry: Discarded, ids: Sequence[UUID]) -> None:
-        """Embed restored memories that lack vectors of the present model; leave it to reembed if the model is away."""
+        """Embed restored memories that lack vectors of the present model; if that fails, reembed does it."""
         kind = _EMBEDDED[entry.kind]
         try:
             await self._embed_lacking(scope, kind, ids or [entry.id])
-        except Unavailable as error:
+        except (Unavailable, InvalidInput) as error:
             _logger.warning("%s %s came back without vectors, which the job reembed makes: %s", kind, entry.id, error)
 
     async def _embed_lacking(self, scope: Scope, kind: str, ids: Sequence[UUID]) -> None:

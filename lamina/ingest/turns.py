@@ -327,17 +327,20 @@ class Recorder:
             *(_note_text(id_, note, scope, now, witness) for id_, note in notes),
         ]
         draft = await self._linker.draft(memories, extraction)
-        chunks, links = await self._embed(scope, draft)
+        chunks, links = await self._embed(scope, draft, "messages")
         prepared = tuple(map(PreparedMessage, ids, messages, chunks))
         read = await _prepare_each(notes, chunks[len(ids) :])
         return PreparedTurn(prepared, read, extraction.statements, links)
 
-    async def _embed(self, scope: Scope, draft: LinkDraft) -> tuple[Sequence[tuple[Chunk, ...]], PreparedLinks]:
+    async def _embed(
+        self, scope: Scope, draft: LinkDraft, field: str
+    ) -> tuple[Sequence[tuple[Chunk, ...]], PreparedLinks]:
         """Embed the texts and the new names in them by one call; return the chunks of the texts, and the links."""
         texts = [item.text for item in draft.memories]
         embed = partial(self._embedder.embed_texts, scope)
         wanted = [*texts, *draft.new_names()]
-        chunks = await embed_in_time(embed, wanted, self._embed_deadline_s + self._budget.seconds(wanted))
+        deadline_s = self._embed_deadline_s + self._budget.seconds(wanted)
+        chunks = await embed_in_time(embed, wanted, deadline_s, field=field)
         return chunks[: len(texts)], self._linker.complete(draft, chunks[len(texts) :])
 
     async def _write_turn(
@@ -470,7 +473,7 @@ class Recorder:
     ) -> tuple[tuple[PreparedNote, ...], PreparedLinks]:
         """Read and embed explicit notes; the rules read them, so that no token is spent."""
         draft = await self._linker.draft([_note_text(id_, note, scope, now, witness) for id_, note in notes])
-        chunks, links = await self._embed(scope, draft)
+        chunks, links = await self._embed(scope, draft, "content")
         return await _prepare_each(notes, chunks), links
 
     async def change_note(

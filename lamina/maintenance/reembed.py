@@ -8,7 +8,7 @@ import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from uuid import UUID, uuid4
+from uuid import UUID
 
 import numpy as np
 from psycopg.rows import DictRow
@@ -17,8 +17,8 @@ from lamina.core.areas import Area
 from lamina.core.memories import Chunk
 from lamina.core.ports import Embedder, ModelIdentity
 from lamina.core.runs import RunCounts
-from lamina.errors import Conflict, TextRefused, Unavailable
-from lamina.ingest.embedding import embedded_rows
+from lamina.errors import Conflict, TextRefused
+from lamina.ingest.embedding import embed_each, embedded_rows
 from lamina.maintenance.job import Page, PageCursor
 from lamina.maintenance.row_writer import RowWriter
 from lamina.policies.retention.vector_generations import GenerationTarget, choose_target
@@ -48,7 +48,6 @@ from lamina.text.parts import parts
 # Most rows of a page: they stay locked while their vectors are written, about a second.
 MAX_PAGE_TEXTS = 256
 TEXTS_PER_CALL = 32
-PROBE = "Does the model take this text?"
 STAND_IN_CHARS = 8_192
 """Most characters of a chunk of a refused text; its words have to fit a row of Postgres."""
 OUTDATED = "outdated"
@@ -181,7 +180,7 @@ class ReembedJob:
         texts = [EMBEDDED[step].text(row) for row in rows]
         found: list[tuple[Chunk, ...] | TextRefused] = []
         for start in range(0, len(texts), TEXTS_PER_CALL):
-            found += await self._embed(texts[start : start + TEXTS_PER_CALL])
+            found += await embed_each(self._embedder.embed_chunks, texts[start : start + TEXTS_PER_CALL])
         refusals = {place: one for place, one in enumerate(found) if isinstance(one, TextRefused)}
         dimension = self._policy.identity.dimension
         chunks = [
@@ -199,32 +198,6 @@ class ReembedJob:
             f"{step} {rows[place]['id']}: {one.part}: {one.reason}; until it takes the text, words alone find it"
             for place, one in refusals.items()
         )
-
-    async def _embed(self, texts: Sequence[str]) -> list[tuple[Chunk, ...] | TextRefused]:
-        """Embed texts, by halves where the model refuses them together; of one that it refuses alone, its refusal.
-
-        Raises:
-            Unavailable: If the model is away, or takes nothing else either.
-        """
-        try:
-            found = await self._embedder.embed_chunks(texts)
-        except TextRefused:
-            if len(texts) == 1:
-                return [await self._embed_again(texts[0])]
-            half = len(texts) // 2
-            return [*await self._embed(texts[:half]), *await self._embed(texts[half:])]
-        if len(found) != len(texts):
-            raise Unavailable("embedder", f"it returned {len(found)} results for {len(texts)} texts")
-        return list(found)
-
-    async def _embed_again(self, text: str) -> tuple[Chunk, ...] | TextRefused:
-        # Each time another one: the embedder remembers the vectors of short texts.
-        await self._embedder.embed_chunks([f"{PROBE} {uuid4()}"])
-        try:
-            [chunks] = await self._embedder.embed_chunks([text])
-        except TextRefused as refusal:
-            return refusal
-        return chunks
 
     async def act(self, writer: RowWriter, area: Area, plan: VectorPage | OutdatedVectors) -> RunCounts:
         """Write the vectors of rows whose text is unchanged, or delete outdated vectors."""

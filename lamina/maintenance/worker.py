@@ -8,7 +8,7 @@ from uuid import UUID
 
 from lamina.core.areas import Area
 from lamina.core.runs import Cursor, Partition, Run, RunCounts, RunState, SkippedScope, error_line
-from lamina.errors import Misconfigured, Unavailable
+from lamina.errors import Misconfigured, TextRefused, Unavailable
 from lamina.maintenance.job import CountsAhead, Job, Page, PageCursor, Previews, Removes
 from lamina.maintenance.row_writer import RowWriter
 from lamina.stores.postgres.connection import Connection, Pool, in_transaction
@@ -69,6 +69,8 @@ class Worker:
         async for area, after in self._units(run, partition):
             try:
                 at = await self._work_unit(run, at, area, after)
+            except TextRefused as error:  # It would be refused again; the others are worked on.
+                at = await self._skip_failed(run, partition.number, area, error)
             except (Overtaken, Unavailable, Misconfigured):
                 raise
             except Exception as error:

@@ -10,7 +10,7 @@ import pytest
 from lamina.core.areas import Area
 from lamina.core.principals import KeyRole
 from lamina.core.runs import Order, RunCounts, RunState
-from lamina.errors import Conflict, Unavailable
+from lamina.errors import Conflict, TextRefused, Unavailable
 from lamina.maintenance.job import Page, PageCursor
 from lamina.maintenance.row_jobs import DECAY, RowJob
 from lamina.maintenance.row_writer import RowWriter
@@ -75,6 +75,28 @@ async def test_an_outage_leaves_a_run_to_be_gone_on_with(application: Applicatio
 
     assert waiting.state is RunState.RUNNING
     assert (ended.id, ended.state, ended.counts.changed) == (waiting.id, RunState.DONE, 1)
+
+
+class Refused(RowJob):
+    """Decay whose model refuses a text of one workspace."""
+
+    async def decide(self, area: Area, after: PageCursor, moment: datetime) -> Page[list[RowChange]]:
+        if area.workspace == "refused":
+            raise TextRefused("embedder", "its endpoint answers 413")
+        return await super().decide(area, after, moment)
+
+
+async def test_a_text_that_the_model_refuses_holds_up_its_scope_alone(application: Application) -> None:
+    ids = {name: await add(application, name) for name in ("before", "refused", "then")}
+    job = Refused(application.pool, DECAY, page_rows=10)
+
+    run = await driver_of(application, "decay", job).start(Order("decay", Area(application.tenant), in_days(12)))
+
+    assert (run.state, run.counts.changed) == (RunState.DONE, 2)
+    [problem] = run.problems
+    assert "workspace=refused" in problem
+    assert "answers 413" in problem
+    assert await weight_of(application, ids["then"]) < 1
 
 
 async def test_a_worker_that_was_left_behind_changes_nothing_for_a_run_that_is_over(application: Application) -> None:

@@ -22,8 +22,9 @@ from lamina.core.runs import Order, Run, RunState
 from lamina.core.scope import Scope
 from lamina.core.tiers import Source
 from lamina.errors import Conflict, Misconfigured, TextRefused, Unavailable
+from lamina.ingest.embedding import PROBE
 from lamina.maintenance.driver import Driver, fan_out_over
-from lamina.maintenance.reembed import PROBE, ReembedJob, ReembedPolicy
+from lamina.maintenance.reembed import ReembedJob, ReembedPolicy
 from lamina.maintenance.row_writer import RowWriter
 from lamina.maintenance.undo import Undo
 from lamina.maintenance.worker import Worker

@@ -10,7 +10,7 @@ from lamina.core.memories import Chunk
 from lamina.core.ports import Embedder
 from lamina.core.scope import Scope
 from lamina.core.stamps import Remembered
-from lamina.errors import Unavailable
+from lamina.errors import TextRefused, Unavailable
 
 
 class Down:
@@ -43,6 +43,33 @@ class Switchable:
             raise Unavailable("embedder", "no replica")
         if self.state == "hanging":
             await asyncio.sleep(3600)
+
+
+class Refusing:
+    """Refuses texts that hold a word, and calls of more texts than it takes.
+
+    Args:
+        inner: Embeds the others.
+        word: The word.
+        most_texts: Most texts of a call.
+    """
+
+    def __init__(self, inner: Embedder, word: str, *, most_texts: int = 64) -> None:
+        self._inner = inner
+        self._word = word
+        self._most_texts = most_texts
+
+    async def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        self._check(texts)
+        return await self._inner.embed(texts)
+
+    async def embed_chunks(self, texts: Sequence[str]) -> Sequence[tuple[Chunk, ...]]:
+        self._check(texts)
+        return await self._inner.embed_chunks(texts)
+
+    def _check(self, texts: Sequence[str]) -> None:
+        if len(texts) > self._most_texts or any(self._word in text for text in texts):
+            raise TextRefused("embedder", "its endpoint answers 413")
 
 
 class WritesOnly:
