@@ -194,6 +194,16 @@ class TextRefused(Unavailable):
     """
 
 
+class ModelLimit(Unavailable):
+    """The calls or tokens that a model may have for now are used up: it answers again later, whatever the text.
+
+    Args:
+        part: Which model (``embedder``).
+        reason: Which limit.
+        retry_after_s: After how many seconds a retry makes sense.
+    """
+
+
 class LimitReached(Overloaded):
     """A key, tenant or address has used up its share for now; nothing was done, retry later.
 

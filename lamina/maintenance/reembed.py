@@ -17,8 +17,8 @@ from lamina.core.areas import Area
 from lamina.core.memories import Chunk
 from lamina.core.ports import Embedder, ModelIdentity
 from lamina.core.runs import RunCounts
-from lamina.errors import Conflict, TextRefused
-from lamina.ingest.embedding import embed_each, embedded_rows
+from lamina.errors import Conflict, ModelLimit, Overloaded, TextRefused, Unavailable
+from lamina.ingest.embedding import embed_each, embedded_rows, probe
 from lamina.maintenance.job import Page, PageCursor
 from lamina.maintenance.row_writer import RowWriter
 from lamina.policies.retention.vector_generations import GenerationTarget, choose_target
@@ -48,6 +48,8 @@ from lamina.text.parts import parts
 # Most rows of a page: they stay locked while their vectors are written, about a second.
 MAX_PAGE_TEXTS = 256
 TEXTS_PER_CALL = 32
+# Of a text by itself, before and after another one was taken: four in all, each with the retries of an endpoint's call.
+ALONE_TRIES = 2
 STAND_IN_CHARS = 8_192
 """Most characters of a chunk of a refused text; its words have to fit a row of Postgres."""
 OUTDATED = "outdated"
@@ -108,8 +110,8 @@ class ReembedJob:
     back from the archive. Otherwise the model's generation is built beside the active one, which searches and writes
     go on using; `lamina up` with the model switches to it once no memory lacks a vector.
 
-    A text that the model refuses while it takes others is named, and found by its words alone; the next run tries it
-    again. If the model takes nothing, is away, or its budget is spent, the run waits.
+    A text that the model refuses while it takes others, or fails at each time, is named, and found by its words alone;
+    the next run tries it again. If the model takes nothing, is away, or its budget is spent, the run waits.
 
     Args:
         pool: Connections to Postgres.
@@ -180,7 +182,7 @@ class ReembedJob:
         texts = [EMBEDDED[step].text(row) for row in rows]
         found: list[tuple[Chunk, ...] | TextRefused] = []
         for start in range(0, len(texts), TEXTS_PER_CALL):
-            found += await embed_each(self._embedder.embed_chunks, texts[start : start + TEXTS_PER_CALL])
+            found += await embed_each(self._embed, texts[start : start + TEXTS_PER_CALL])
         refusals = {place: one for place, one in enumerate(found) if isinstance(one, TextRefused)}
         dimension = self._policy.identity.dimension
         chunks = [
@@ -198,6 +200,23 @@ class ReembedJob:
             f"{step} {rows[place]['id']}: {one.part}: {one.reason}; until it takes the text, words alone find it"
             for place, one in refusals.items()
         )
+
+    async def _embed(self, texts: Sequence[str]) -> Sequence[tuple[Chunk, ...]]:
+        """Embed texts; those that fail again and again while the model takes another text count as refused.
+
+        An endpoint may answer a text that is too long with 500, or not in time.
+        """
+        tries = ALONE_TRIES if len(texts) == 1 else 1
+        while True:
+            try:
+                return await self._embedder.embed_chunks(texts)
+            except (TextRefused, Overloaded, ModelLimit):
+                raise
+            except Unavailable as error:
+                await probe(self._embedder.embed_chunks)
+                tries -= 1
+                if not tries:
+                    raise TextRefused(error.part, error.reason) from error
 
     async def act(self, writer: RowWriter, area: Area, plan: VectorPage | OutdatedVectors) -> RunCounts:
         """Write the vectors of rows whose text is unchanged, or delete outdated vectors."""

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lamina.core.ports import Clock, ModelReport
-from lamina.errors import TextRefused, Unavailable
+from lamina.errors import ModelLimit, TextRefused, Unavailable
 from lamina.models.prefixes import endpoint_identity, prefixes_of
 from lamina.models.retrying import MAY_BE_CHARGED, EndpointClient
 from lamina.models.token_budget import TokenBudget
@@ -54,7 +54,8 @@ class EndpointModel:
         """Return one unit row a text, float32; a blank text, which endpoints refuse, points along the first axis.
 
         Raises:
-            Unavailable: If the endpoint does not answer in time, answers something else, or the day's budget is spent.
+            Unavailable: If the endpoint does not answer in time, or answers something else.
+            ModelLimit: If its limit is reached, or the day's budget is spent.
             TextRefused: If it refuses these texts, or has no vector of one.
         """
         rows = np.zeros((len(texts), self.identity.dimension), dtype=np.float32)
@@ -91,7 +92,7 @@ class EndpointModel:
         cost = sum(self.lengths(texts))
         with self._lock:
             if not self._budget.take(cost):
-                raise Unavailable(PART, "the tokens of the day (embedding.daily_tokens) are spent", retry_after_s=3_600)
+                raise ModelLimit(PART, "the tokens of the day (embedding.daily_tokens) are spent", retry_after_s=3_600)
         used = cost
         try:
             answer = self._client.post(self._body(texts))

@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 
 from lamina.authorities import trusted_authorities
-from lamina.errors import TextRefused, Unavailable
+from lamina.errors import ModelLimit, TextRefused, Unavailable
 from lamina.models.backoff import asked_wait_s, backoff_s, may_pass, refuses_request
 from lamina.settings.models import EndpointCalls
 
@@ -48,6 +48,7 @@ class EndpointClient:
         Raises:
             Unavailable: If every try failed, or the deadline is over.
             TextRefused: If the endpoint refuses what the request holds.
+            ModelLimit: If it takes no more calls or tokens for now.
         """
         until = time.monotonic() + self._calls.deadline_s
         for attempt in range(self._calls.max_retries + 1):
@@ -56,8 +57,7 @@ class EndpointClient:
                 return failure.value
             wait_s = backoff_s(self._calls.backoff_s, attempt) if asked_s is None else asked_s
             if attempt == self._calls.max_retries or not failure.may_pass or time.monotonic() + wait_s > until:
-                kind = TextRefused if failure.refuses else Unavailable
-                raise kind(self._part, failure.reason, retry_after_s=max(1, int(asked_s or 1)))
+                raise failure.kind(self._part, failure.reason, retry_after_s=max(1, int(asked_s or 1)))
             time.sleep(wait_s)
         raise AssertionError  # The last try returns or raises.
 
@@ -85,8 +85,9 @@ class EndpointClient:
         status = answer.status_code
         logger.warning("%s: the endpoint %s answers %d", self._part, self._url, status)
         reason = f"its endpoint answers {status}{_hint(status)}"
-        failed = _Failed(reason, may_pass=may_pass(status), refuses=refuses_request(status))
-        return failed, asked_wait_s(answer.headers.get("Retry-After", ""))
+        return _Failed(reason, may_pass=may_pass(status), kind=_kind(status)), asked_wait_s(
+            answer.headers.get("Retry-After", "")
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,10 +96,10 @@ class _Answered:
 
 
 class _Failed:
-    def __init__(self, reason: str, *, may_pass: bool, refuses: bool = False) -> None:
+    def __init__(self, reason: str, *, may_pass: bool, kind: type[Unavailable] = Unavailable) -> None:
         self.reason = reason
         self.may_pass = may_pass
-        self.refuses = refuses
+        self.kind = kind
 
 
 def _read(answer: httpx.Response, until: float) -> bytes:
@@ -111,6 +112,12 @@ def _read(answer: httpx.Response, until: float) -> bytes:
         if len(content) > MOST_ANSWER_BYTES:
             raise httpx.DecodingError(f"more than {MOST_ANSWER_BYTES} bytes")
     return bytes(content)
+
+
+def _kind(status: int) -> type[Unavailable]:
+    if status == HTTPStatus.TOO_MANY_REQUESTS:
+        return ModelLimit
+    return TextRefused if refuses_request(status) else Unavailable
 
 
 def _hint(status: int) -> str:

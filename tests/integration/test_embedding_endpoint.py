@@ -14,7 +14,7 @@ import psycopg
 import pytest
 from pydantic import ValidationError
 
-from lamina.errors import Misconfigured, TextRefused, Unavailable
+from lamina.errors import Misconfigured, ModelLimit, TextRefused, Unavailable
 from lamina.models import retrying
 from lamina.models.batching import BatchingEmbedder
 from lamina.models.endpoint import EndpointModel
@@ -172,7 +172,7 @@ def test_what_any_text_would_meet_is_no_refusal_of_these(endpoint: ModelEndpoint
     with pytest.raises(Unavailable, match=f"answers {status}") as raised:
         model_of(endpoint).encode(["tea"])
 
-    assert type(raised.value) is Unavailable
+    assert type(raised.value) is (ModelLimit if status == 429 else Unavailable)
 
 
 def test_a_limit_that_lasts_is_told_with_its_time(endpoint: ModelEndpoint) -> None:
@@ -206,7 +206,7 @@ def test_the_budget_of_a_day_counts_what_the_endpoint_says_and_begins_anew(endpo
 
     model.encode([text])
     model.encode([text])
-    with pytest.raises(Unavailable, match=r"embedding\.daily_tokens") as refusal:
+    with pytest.raises(ModelLimit, match=r"embedding\.daily_tokens") as refusal:
         model.encode([text, text])
     now[0] += timedelta(hours=2)
     model.encode([text, text])

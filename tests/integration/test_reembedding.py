@@ -21,7 +21,7 @@ from lamina.core.queries import Query
 from lamina.core.runs import Order, Run, RunState
 from lamina.core.scope import Scope
 from lamina.core.tiers import Source
-from lamina.errors import Conflict, Misconfigured, TextRefused, Unavailable
+from lamina.errors import Conflict, Misconfigured, ModelLimit, Overloaded, TextRefused, Unavailable
 from lamina.ingest.embedding import PROBE
 from lamina.maintenance.driver import Driver, fan_out_over
 from lamina.maintenance.reembed import ReembedJob, ReembedPolicy
@@ -66,6 +66,9 @@ class Recorded:
     fails_after: int | None = None
     refuses: str | None = None
     is_away_for: str | None = None
+    heals_after: int | None = None
+    away: Unavailable = field(default_factory=lambda: Unavailable("embedder", "its endpoint did not answer"))
+    failures: int = 0
 
     async def embed(self, texts: Sequence[str]) -> Any:
         return await BatchingEmbedder(self.model).embed(texts)
@@ -75,8 +78,10 @@ class Recorded:
             await self.before()
         if self.fails_after is not None and len(self.texts) >= self.fails_after:
             raise Unavailable("embedder", "the process was killed")
-        if self.is_away_for is not None and any(self.is_away_for in text for text in texts):
-            raise Unavailable("embedder", "its endpoint did not answer")
+        is_away = self.is_away_for is not None and any(self.is_away_for in text for text in texts)
+        if is_away and self.failures != self.heals_after:
+            self.failures += 1
+            raise self.away
         if self.refuses is not None and any(self.refuses in text for text in texts):
             raise TextRefused("embedder", "its endpoint answers 413")
         self.texts += texts
@@ -411,6 +416,46 @@ async def test_a_text_that_the_model_refuses_is_named_and_found_by_words_and_hol
     assert all(is_made_by(NEW, row) for row in vectors(database, 2))
     assert last.texts == []
     assert rows(database, "SELECT count(*) FROM refused_texts") == [(0,)]
+
+
+async def test_a_text_at_which_the_model_fails_each_time_holds_up_no_other(database: str, tmp_path: Path) -> None:
+    async with served(database, tmp_path, OLD) as app:
+        await fill(app)
+        failing = Recorded(NEW, is_away_for=REFUSED)
+
+        run = await reembed(app, failing)
+        late = await reembed(app)
+
+    assert run.state is RunState.DONE
+    [problem] = run.problems
+    assert "did not answer" in problem
+    assert failing.failures >= 4
+    assert run.counts.planned - run.counts.changed == 1
+    assert (late.problems, late.counts.changed) == ((), 1)
+    assert all(is_made_by(NEW, row) for row in vectors(database, 2))
+
+
+async def test_a_text_that_was_embedded_at_the_second_try_is_not_refused(database: str, tmp_path: Path) -> None:
+    async with served(database, tmp_path, OLD) as app:
+        await fill(app)
+        run = await reembed(app, Recorded(NEW, is_away_for=REFUSED, heals_after=2))
+
+    assert (run.state, run.problems) == (RunState.DONE, ())
+    assert rows(database, "SELECT count(*) FROM refused_texts") == [(0,)]
+    assert all(is_made_by(NEW, row) for row in vectors(database, 2))
+
+
+@pytest.mark.parametrize("kind", [ModelLimit, Overloaded])
+async def test_a_limit_that_a_long_text_meets_and_a_short_one_does_not_refuses_no_text(
+    database: str, tmp_path: Path, kind: type[Unavailable]
+) -> None:
+    async with served(database, tmp_path, OLD) as app:
+        await fill(app)
+
+        with pytest.raises(kind):
+            await reembed(app, Recorded(NEW, is_away_for=REFUSED, away=kind("embedder", "its limit is reached")))
+
+        assert rows(database, "SELECT count(*) FROM refused_texts") == [(0,)]
 
 
 async def test_refused_texts_of_every_kind_are_tried_again_and_near_to_nothing(database: str, tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from lamina.errors import (
     LaminaError,
     LimitReached,
     Misconfigured,
+    ModelLimit,
     NotFound,
     OutsideBounds,
     Overloaded,
@@ -38,6 +39,7 @@ EXAMPLES: list[LaminaError] = [
     Unavailable("postgres", "connection refused"),
     Overloaded("embedder", "512 calls are waiting", 2),
     TextRefused("embedder", "its endpoint answers 413"),
+    ModelLimit("embedder", "its endpoint answers 429, its limit is reached", 60),
     LimitReached("tenant", "600 requests a minute", 2),
     Misconfigured("the vectors have 384 dimensions, the index 768", "run lamina reembed"),
 ]
