@@ -10,7 +10,10 @@ What a pass holds fits the caches then: 48 passages took 2.7 s of one processor,
 ENOUGH_TOKENS = 128
 """Tokens from which a pass costs hardly more for each of them than a larger one, so that padding is what counts."""
 MOST_PADDING = 0.1
-"""Share of padding from which such a pass is closed."""
+"""Share of padding from which such a pass is closed, or one before a text that is long enough to be a pass by itself.
+
+A question that was padded to the part of a book would wait as long as for two of them.
+"""
 
 
 def passes(lengths: Sequence[int], *, most_texts: int, most_tokens: int) -> Iterator[list[int]]:
@@ -27,7 +30,8 @@ def passes(lengths: Sequence[int], *, most_texts: int, most_tokens: int) -> Iter
     tokens = 0
     for number in sorted(range(len(lengths)), key=lengths.__getitem__):
         padded = (len(together) + 1) * lengths[number]
-        is_wasted = tokens >= ENOUGH_TOKENS and padded - tokens - lengths[number] > MOST_PADDING * padded
+        is_enough = max(tokens, lengths[number]) >= ENOUGH_TOKENS
+        is_wasted = is_enough and padded - tokens - lengths[number] > MOST_PADDING * padded
         if together and (len(together) == most_texts or padded > most_tokens or is_wasted):
             yield together
             together, tokens = [], 0

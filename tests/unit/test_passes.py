@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from lamina.models.passes import CPU_TOKENS, padding, passes
+from lamina.models.passes import CPU_TOKENS, ENOUGH_TOKENS, padding, passes
 from lamina.models.processors import model_threads, processors
 
 
@@ -18,6 +18,14 @@ def test_a_pass_that_is_large_enough_takes_no_text_that_pads_all_others() -> Non
     found = [[lengths[number] for number in numbers] for numbers in passes(lengths, most_texts=64, most_tokens=4_096)]
 
     assert found == [[5, 40, 40, 40, 40], [60, 60, 60]]
+
+
+@pytest.mark.parametrize("lengths", [[10, 250], [10, 12, 250, 250], [3, 128]])
+def test_a_short_text_is_not_padded_to_one_that_is_a_pass_by_itself(lengths: list[int]) -> None:
+    first, *rest = passes(lengths, most_texts=64, most_tokens=CPU_TOKENS)
+
+    assert [lengths[number] for number in first] == [length for length in lengths if length < ENOUGH_TOKENS]
+    assert [lengths[number] for numbers in rest for number in numbers] == lengths[len(first) :]
 
 
 def test_messages_of_mixed_lengths_are_hardly_padded() -> None:
