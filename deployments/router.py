@@ -21,6 +21,9 @@ from lamina.wiring.caches import shard_limits, shards_edition, shards_namespace
 from lamina.wiring.services import build_reads
 from lamina.wiring.stores import build_pool
 
+YOUNG_OBJECTS = 10_000
+"""New objects after which garbage is looked for; a search makes some thousand, of which none is any."""
+
 
 class RouterDeployment:
     """One replica of the ingress.
@@ -82,6 +85,7 @@ class RouterDeployment:
         # What was imported and built so far stays: a full collection would walk through all of it each time, and hold
         # every request up for a tenth of a second.
         gc.freeze()
+        gc.set_threshold(YOUNG_OBJECTS)
         return api
 
     async def check_health(self) -> None:
