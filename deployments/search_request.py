@@ -147,6 +147,7 @@ def _search_request(
         weights=body.weights,
         relevance={str(name): number for name, number in body.relevance.items()},
         rerank=_wants_reranker(body, services.settings.rerank),
+        explain=body.explain,
     )
 
 

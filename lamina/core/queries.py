@@ -194,6 +194,7 @@ class Query:
         time: The time that it is about, if it names one: what happened then ranks higher.
         budget_s: Seconds of the search that are left for its sources; each its own deadline if not given.
         row_scoring: Numbers by which every note is scored; without them the nearest alone are found.
+        explain: Whether figures that only an explanation shows are made, too.
     """
 
     text: str
@@ -211,6 +212,7 @@ class Query:
     time: AskedTime | None = None
     budget_s: float | None = field(default=None, compare=False)
     row_scoring: RowScoring | None = None
+    explain: bool = False
 
     @property
     def dimension(self) -> int | None:
@@ -255,6 +257,7 @@ class SearchRequest:
         relevance: Numbers of the composite relevance by name; the configured ones where none is given.
         time: The time that the question is about, if it names one.
         rerank: Whether the reranker orders the first hits, where there is one.
+        explain: Whether the answer shows every source's figures.
     """
 
     text: str
@@ -271,6 +274,7 @@ class SearchRequest:
     relevance: Mapping[str, float] = field(default_factory=dict)
     time: AskedTime | None = None
     rerank: bool = True
+    explain: bool = False
 
     def query(self) -> Query:
         """Return the query for the sources, without its embedding and generation.
@@ -293,6 +297,7 @@ class SearchRequest:
             keyword_weight=self.weights.get(Modality.KEYWORD),
             vector_weight=self.weights.get(Modality.VECTOR),
             time=self.time,
+            explain=self.explain,
         )
 
 
