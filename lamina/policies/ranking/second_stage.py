@@ -14,9 +14,9 @@ from lamina.policies.ranking.conversation_signals import (
     SPREAD,
     Figures,
     Flow,
-    conversation_signals,
     gate,
-    lengths_of,
+    median,
+    signals_and_lengths,
     signals_around,
 )
 from lamina.policies.ranking.message_traits import TRAITS_VERSION, QuestionTraits
@@ -169,6 +169,6 @@ class Design:
 
 def design(question: QuestionTraits, flow: Flow) -> Design:
     """Return the signals of each message of a flow."""
-    signals, length = conversation_signals(question, flow), lengths_of(flow)
+    signals, length = signals_and_lengths(question, flow)
     values = np.stack(list(signals.values()), axis=1)
-    return Design(tuple(signals), values, gate(length), gate(float(np.median(length))), flow)
+    return Design(tuple(signals), values, gate(length), gate(median(length)), flow)
