@@ -4,10 +4,11 @@ import asyncio
 import logging
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import NamedTuple
+from functools import partial
+from typing import Any, NamedTuple
 
 from cachetools import LRUCache
 
@@ -118,8 +119,7 @@ class QuotaDesk:
         known = self._usage.get(tenant)
         if known is None or self._clock() - known.read_at > REFRESH_S:
             if tenant not in self._counting:
-                self._counting[tenant] = asyncio.create_task(self._count(tenant))
-                self._counting[tenant].add_done_callback(_seen)
+                self._counting[tenant] = self._start(self._count(tenant), partial(self._counting.pop, tenant))
             if known is None:
                 await asyncio.shield(self._counting[tenant])
         for resource, most in limits.items():
@@ -183,7 +183,7 @@ class QuotaDesk:
         """Have the quotas read every few seconds; only before the first request they are waited for."""
         now = self._clock()
         if now >= self._reads_from and self._reading is None:
-            self._reading = asyncio.create_task(self._read())
+            self._reading = self._start(self._read(), self._end_reading)
         if self._reads_from == -math.inf and self._reading is not None:
             await asyncio.shield(self._reading)
 
@@ -192,20 +192,18 @@ class QuotaDesk:
             self._own = await self._store.read()
         except LaminaError:  # Those that were read before hold on; the request meets the fault itself.
             logger.warning("the quotas cannot be read", exc_info=True)
-        finally:
-            self._reads_from, self._reading = self._clock() + REFRESH_S, None
+
+    def _end_reading(self) -> None:
+        self._reads_from, self._reading = self._clock() + REFRESH_S, None
 
     async def _count(self, tenant: str) -> None:
         """Count all that a tenant stores; a write meanwhile counts with the next count."""
-        try:
-            stored, counted_at = await self._store.usage(tenant)
-            known = self._usage.get(tenant)
-            if known is not None and known.counted_at == counted_at:
-                known.read_at = self._clock()
-            else:
-                self._usage[tenant] = _Usage(dict(stored), counted_at, self._clock())
-        finally:
-            del self._counting[tenant]
+        stored, counted_at = await self._store.usage(tenant)
+        known = self._usage.get(tenant)
+        if known is not None and known.counted_at == counted_at:
+            known.read_at = self._clock()
+        else:
+            self._usage[tenant] = _Usage(dict(stored), counted_at, self._clock())
 
     def _held(self, principal: Principal) -> list[_Held]:
         found = []
@@ -226,8 +224,20 @@ class QuotaDesk:
 
     def _start_taking(self, held: list[_Held]) -> "asyncio.Task[None]":
         """Start to take slices for all that lack them, or will soon."""
-        task = asyncio.create_task(self._take_due(held))
-        task.add_done_callback(_seen)
+        return self._start(self._take_due(held), self._end_taking)
+
+    def _end_taking(self) -> None:
+        self._taking = None
+
+    def _start(self, work: Coroutine[Any, Any, None], on_end: Callable[[], object]) -> "asyncio.Task[None]":
+        """Start a task; its end is noticed also if it is cancelled before it begins, when none of its lines runs."""
+
+        def end(task: asyncio.Task[None]) -> None:
+            on_end()
+            _seen(task)
+
+        task = asyncio.create_task(work)
+        task.add_done_callback(end)
         return task
 
     async def _take_due(self, held: list[_Held]) -> None:
@@ -244,8 +254,6 @@ class QuotaDesk:
             for item in asks:
                 allowances[item.limited].refuse(item.ask)
             raise
-        finally:
-            self._taking = None
         for limited, grant in granted.items():
             allowances[limited].receive(grant, self._clock())
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -130,6 +131,38 @@ async def test_requests_of_many_weights_at_several_replicas_never_exceed_a_limit
 
     cost = sum(most_cost(weight, limit) for weight, has_passed in zip(weights, passed, strict=True) if has_passed)
     assert cost + rest == limit  # In the end every router was asked: no slice lies unused.
+
+
+@pytest.mark.usefixtures("wide_windows")
+async def test_a_task_that_is_cancelled_before_it_begins_is_begun_again(database: str, tmp_path: Path) -> None:
+    pool = build_pool(settings_for(database, tmp_path))
+    desk = QuotaDesk(Quotas(pool), quotas(requests_per_minute=10, rows=5))
+    principal = key_of("acme")
+    try:
+        reading = asyncio.create_task(desk._know())
+        await cancelled_at_once(lambda: desk._reading)
+        with pytest.raises(asyncio.CancelledError):
+            await reading
+        desk._taking = desk._start_taking(desk._held(principal))
+        await cancelled_at_once(lambda: desk._taking)
+        writing = asyncio.create_task(desk.admit_write(principal))
+        await cancelled_at_once(lambda: desk._counting.get("acme"))
+        with pytest.raises(asyncio.CancelledError):
+            await writing
+
+        async with asyncio.timeout(60):
+            assert await admitted(desk, principal)
+            await desk.admit_write(principal)
+    finally:
+        await desk.close()
+        await pool.close()
+
+
+async def cancelled_at_once(task: Callable[[], "asyncio.Task[None] | None"]) -> None:
+    """Cancel a task as soon as it is there, before its first line runs."""
+    while (found := task()) is None:  # noqa: ASYNC110 - it is made in this loop
+        await asyncio.sleep(0)
+    found.cancel()
 
 
 @pytest.mark.usefixtures("wide_windows")
