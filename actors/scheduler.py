@@ -136,7 +136,8 @@ class Scheduler:
             if run.state is RunState.UNDOING or run.order.settings_digest in (None, self._digest):
                 self._started[run.id] = asyncio.create_task(self._start(run.id))
             elif utc_now() - run.created_at > RETRIED:
-                await self._runs.finish(run.id, RunState.FAILED, INTERRUPTED)
+                # Since the look at the queue its own driver may have come back.
+                await self._runs.finish(run.id, RunState.FAILED, INTERRUPTED, attempt=run.attempt)
 
     async def _is_free(self, run: Run) -> bool:
         # Free again at once: it only tells whether a driver of another process works on the run, or has died.

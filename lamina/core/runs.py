@@ -116,7 +116,7 @@ class Run:
     """A run as Postgres holds it.
 
     Args:
-        plan: ``units`` and ``partitions`` that it is cut into.
+        plan: ``units`` and ``partitions`` that it is cut into, and the number of its last ``attempt``.
         problems: What could not be done, and is tried again by the next run.
         undone: Once it is undone: rows it had changed (``seen``), and those that are as they were (``changed``).
     """
@@ -139,6 +139,11 @@ class Run:
     def is_open(self) -> bool:
         """Tell whether something is still to happen."""
         return self.state in OPEN
+
+    @property
+    def attempt(self) -> int:
+        """Return how often it was begun."""
+        return self.plan.get("attempt", 0)
 
     @property
     def duration(self) -> timedelta | None:

@@ -92,25 +92,25 @@ class Driver:
             yield
 
     async def _run(self, run: Run) -> None:
+        attempt = run.attempt
         try:
-            await self._run_partitions(run)
+            units = await self._runs.count_units(run.order, self._limits.units)
+            most = max(1, min(self._partitions, units))
+            partitions, attempt = await self._runs.begin(run.id, units=units, partitions=most)
+            await self._fan_out(await self._runs.get(run.id), range(partitions))
         except Conflict:
             raise  # It has ended already.
         except Unavailable:
             if self._clock() - run.created_at > RETRIED:
-                await self._runs.finish(run.id, RunState.FAILED, "what it needs was not available for a day")
+                reason = "what it needs was not available for a day"
+                await self._runs.finish(run.id, RunState.FAILED, reason, attempt=attempt)
             raise
         except Exception as error:
             logger.exception("run %s of %s failed", run.id, run.order.job)
-            await self._runs.finish(run.id, RunState.FAILED, error_line(error))
+            await self._runs.finish(run.id, RunState.FAILED, error_line(error), attempt=attempt)
             raise
         ended = await self._runs.get(run.id)
-        await self._runs.finish(run.id, RunState.STOPPED if ended.held else RunState.DONE)
-
-    async def _run_partitions(self, run: Run) -> None:
-        units = await self._runs.count_units(run.order, self._limits.units)
-        partitions = await self._runs.begin(run.id, units=units, partitions=max(1, min(self._partitions, units)))
-        await self._fan_out(await self._runs.get(run.id), range(partitions))
+        await self._runs.finish(run.id, RunState.STOPPED if ended.held else RunState.DONE, attempt=attempt)
 
 
 def fan_out_over(work: Callable[[Run, int], Awaitable[None]], parallelism: int) -> FanOut:

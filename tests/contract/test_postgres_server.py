@@ -200,7 +200,7 @@ async def test_runs_of_jobs_are_kept_behind_a_pooler(server: PostgresServerSetti
     async with build_pool(Settings(postgres=server, pool=LIMITS)) as pool:
         run = await JobRuns(pool).add(Order("sweep", Area("acme"), utc_now()))
 
-        assert await JobRuns(pool).begin(run, units=1, partitions=2) == 2
+        assert await JobRuns(pool).begin(run, units=1, partitions=2) == (2, 1)
         assert [one.id for one in await JobRuns(pool).open()] == [run]
 
 

@@ -1,6 +1,7 @@
 """What goes wrong in a run: one scope's fault is no other one's, and nobody acts for a run that is over."""
 
 import asyncio
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
@@ -9,7 +10,7 @@ import pytest
 
 from lamina.core.areas import Area
 from lamina.core.principals import KeyRole
-from lamina.core.runs import Order, RunCounts, RunState
+from lamina.core.runs import Order, Run, RunCounts, RunState
 from lamina.errors import Conflict, TextRefused, Unavailable
 from lamina.maintenance.job import Page, PageCursor
 from lamina.maintenance.row_jobs import DECAY, RowJob
@@ -17,7 +18,7 @@ from lamina.maintenance.row_writer import RowWriter
 from lamina.maintenance.worker import Worker
 from lamina.stores.postgres.job_changes import RowChange, change_rows
 from lamina.stores.postgres.job_runs import JobRuns
-from lamina.wiring.jobs import job_limits
+from lamina.wiring.jobs import build_driver, job_limits
 from tests.support.application import Application
 from tests.support.jobs import driver_of, in_days, run_job, undo_run
 
@@ -113,6 +114,44 @@ async def test_a_worker_that_was_left_behind_changes_nothing_for_a_run_that_is_o
 
     assert await weight_of(application, id_) == 1
     assert (await runs.get(run_id)).state is RunState.UNDONE
+
+
+async def test_an_attempt_ends_no_run_that_another_one_has_taken_up_or_ended(application: Application) -> None:
+    runs = JobRuns(application.pool)
+    id_ = await runs.add(Order("decay", Area(application.tenant), in_days(12)))
+    seen = await runs.get(id_)
+    first = await runs.begin(id_, units=1, partitions=3)
+    second = await runs.begin(id_, units=1, partitions=1)
+
+    states = []
+    for attempt, state in (
+        (seen.attempt, RunState.FAILED),
+        (first.attempt, RunState.FAILED),
+        (second.attempt, RunState.DONE),
+        (second.attempt, RunState.FAILED),
+    ):
+        await runs.finish(id_, state, attempt=attempt)
+        states.append((await runs.get(id_)).state)
+
+    assert (first, second) == ((3, 1), (3, 2))
+    assert states == [RunState.RUNNING, RunState.RUNNING, RunState.DONE, RunState.DONE]
+
+
+async def test_a_driver_that_fails_leaves_the_run_to_the_one_that_has_taken_it_up(application: Application) -> None:
+    runs = JobRuns(application.pool)
+
+    async def overtaken(run: Run, partitions: Sequence[int]) -> None:
+        await runs.begin(run.id, units=1, partitions=1)  # As another driver, once the lock of this one is lost.
+        raise RuntimeError("its connection broke")
+
+    order = Order("decay", Area(application.tenant), in_days(12))
+    with pytest.raises(RuntimeError):
+        await build_driver(application.settings, application.pool, "decay", overtaken).start(order)
+    [left] = await runs.latest("decay", application.tenant)
+    ended = await driver_of(application, "decay").start(order)
+
+    assert (left.state, left.attempt) == (RunState.RUNNING, 2)
+    assert (ended.id, ended.state, ended.error) == (left.id, RunState.DONE, None)
 
 
 async def test_an_undo_that_is_asked_for_is_not_lost_to_a_driver_that_ends(application: Application) -> None:

@@ -128,6 +128,27 @@ async def test_a_run_by_other_settings_is_left_to_these_and_ended_after_a_day(wa
     assert "by its settings" in (failed.error or "")
 
 
+async def test_an_old_run_whose_driver_comes_back_between_two_looks_is_not_ended(
+    waiting: Waiting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old = await waiting.add(tenant="c", settings_digest="c")
+    with psycopg.connect(waiting.url) as connection:
+        connection.execute("UPDATE job_runs SET created_at = now() - interval '25 hours' WHERE id = %s", [old])
+
+    async def is_taken_up_at_once(_: Scheduler, run: Run) -> bool:
+        if run.id == old:
+            await waiting.runs.begin(old, units=0, partitions=1)
+        return True
+
+    monkeypatch.setattr(Scheduler, "_is_free", is_taken_up_at_once)
+    async with waiting.scheduler():
+        for tenant in ("d", "e"):  # Each is ordered after a look at the old one.
+            await waiting.has_ended(await waiting.add(tenant=tenant))
+
+    assert (await waiting.runs.get(old)).attempt > 0
+    assert waiting.state(old) == "running"
+
+
 async def test_while_somebody_else_drives_a_run_nothing_is_started(waiting: Waiting) -> None:
     run = await waiting.add("sweep")
     await waiting.runs.begin(run, units=0, partitions=1)

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import asdict
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 import psycopg
@@ -34,6 +34,13 @@ INTERRUPTED = "it was interrupted, and nobody went on with it by its settings"
 _LOCK_SEED = 0x6A6F6273  # "jobs"
 _UNITS = {"namespaces": QUERIES["list_job_namespaces"], "tenants": QUERIES["list_job_tenants"]}
 _COUNT_UNITS = {"namespaces": QUERIES["count_job_namespaces"], "tenants": QUERIES["count_job_tenants"]}
+
+
+class RunPlan(NamedTuple):
+    """How a run is cut, and how often it was begun."""
+
+    partitions: int
+    attempt: int
 
 
 class JobRuns(PostgresStore):
@@ -143,8 +150,8 @@ class JobRuns(PostgresStore):
             parameters["states"] = [str(state) for state in parameters["states"]]
         return [_run(row) for row in await self._rows(QUERIES["find_runs"], **parameters)]
 
-    async def begin(self, id_: UUID, *, units: int, partitions: int) -> int:
-        """Mark the run as running; return its number of partitions, which a resumed run keeps.
+    async def begin(self, id_: UUID, *, units: int, partitions: int) -> RunPlan:
+        """Mark the run as running, at its next attempt; return its plan, which a resumed run keeps.
 
         Raises:
             Conflict: If it has ended.
@@ -153,13 +160,33 @@ class JobRuns(PostgresStore):
         row = await self._row(QUERIES["begin_job_run"], id=id_, plan=plan)
         if row is None:
             raise Conflict(f"run {id_} has ended; start another one")
-        return int(row["plan"]["partitions"])
+        return RunPlan(int(row["plan"]["partitions"]), int(row["plan"]["attempt"]))
 
     async def finish(
-        self, id_: UUID, state: RunState, error: str | None = None, *, undone: RunCounts | None = None
+        self,
+        id_: UUID,
+        state: RunState,
+        error: str | None = None,
+        *,
+        undone: RunCounts | None = None,
+        attempt: int | None = None,
     ) -> None:
-        """Write the final state of a run, or of its undo."""
-        parameters = {"id": id_, "state": state, "error": error, "undone": undone and Jsonb(asdict(undone))}
+        """Write the final state of a run, or of its undo.
+
+        Args:
+            id_: The run.
+            state: Its final state.
+            error: What went wrong.
+            undone: Counts of its undo.
+            attempt: Which attempt ends; nothing is written if another one has gone on with the run, or it has ended.
+        """
+        parameters = {
+            "id": id_,
+            "state": state,
+            "error": error,
+            "undone": undone and Jsonb(asdict(undone)),
+            "attempt": attempt,
+        }
 
         async def act(connection: Connection) -> None:
             row = await (await connection.execute(QUERIES["finish_job_run"], parameters)).fetchone()

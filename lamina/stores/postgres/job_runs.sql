@@ -61,6 +61,7 @@ LIMIT %(limit)s
 UPDATE job_runs
 SET state = 'running', started_at = coalesce(started_at, clock_timestamp()),
     plan = CASE WHEN plan = '{}' THEN %(plan)s::jsonb ELSE plan END
+           || jsonb_build_object('attempt', coalesce((plan ->> 'attempt')::integer, 0) + 1)
 WHERE id = %(id)s AND state IN ('queued', 'running')
 RETURNING plan
 
@@ -70,6 +71,8 @@ SET state = %(state)s, error = %(error)s, undone = coalesce(%(undone)s::jsonb, u
     finished_at = coalesce(finished_at, clock_timestamp()),
     undone_at = CASE WHEN %(state)s = 'undone' THEN clock_timestamp() ELSE undone_at END
 WHERE id = %(id)s AND (state <> 'undoing' OR %(state)s IN ('undone', 'failed'))
+  AND (%(attempt)s::integer IS NULL
+       OR (state IN ('queued', 'running') AND coalesce((plan ->> 'attempt')::integer, 0) = %(attempt)s))
 RETURNING tenant, workspace, namespace, job, is_dry_run
 
 -- name: reopen_job_run
