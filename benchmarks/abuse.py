@@ -11,7 +11,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Collection, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -118,9 +118,9 @@ async def _run(worker: Endpoint, abuser: str, ways: Sequence[str], seconds: floa
         for way in ways:
             if time.monotonic() - begin > BUDGET_S:
                 break
-            async with _misusing(way, worker.url, abuser):
+            async with _misusing(way, worker.url, abuser) as pid:
                 await asyncio.sleep(1)  # it starts
-                seen[way] = await _work(client, calls, seconds)
+                seen[way] = await _work(client, calls, seconds, {pid})
             verdict = "FAILS" if seen[way].is_hurt(unloaded) else "     "
             stage(f"{seen[way].p95_ms:6.0f} ms  {verdict}  {way}  {dict(seen[way].errors) or ''}")
             await asyncio.sleep(SETTLE_S)
@@ -137,8 +137,17 @@ def _calls() -> Iterator[Call]:
         yield "/v1/context", {"query": f"where is gauge {number}?", "budget_tokens": 1_000}
 
 
-async def _work(client: httpx.AsyncClient, calls: Iterator[Call], seconds: float) -> Seen:
-    """Send calls at a fixed pace, wait for all answers, and return their times."""
+async def _work(
+    client: httpx.AsyncClient, calls: Iterator[Call], seconds: float, abusers: Collection[int] = ()
+) -> Seen:
+    """Send calls at a fixed pace, wait for all answers, and return their times.
+
+    Args:
+        client: Sends them.
+        calls: What is asked.
+        seconds: For which calls are sent.
+        abusers: Processes that are none of the service: four bodies of 30 MiB take 440 MB of one and more.
+    """
     loop = asyncio.get_running_loop()
     errors: Counter[str] = Counter()
 
@@ -159,16 +168,16 @@ async def _work(client: httpx.AsyncClient, calls: Iterator[Call], seconds: float
         if loop.time() - begin > seconds:
             break
     elapsed_ms = await asyncio.gather(*sent)
-    return Seen(elapsed_ms, errors, await asyncio.to_thread(memory_mb))
+    return Seen(elapsed_ms, errors, await asyncio.to_thread(memory_mb, abusers))
 
 
 @asynccontextmanager
-async def _misusing(way: str, url: str, key: str) -> AsyncIterator[None]:
+async def _misusing(way: str, url: str, key: str) -> AsyncIterator[int]:
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-m", "benchmarks.abusers", way, url, key, cwd=REPOSITORY, stderr=asyncio.subprocess.DEVNULL
     )
     try:
-        yield
+        yield process.pid
     finally:
         process.kill()
         await process.wait()

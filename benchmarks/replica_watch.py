@@ -3,7 +3,7 @@
 import asyncio
 import os
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -34,9 +34,9 @@ def processes(root: int | None = None) -> list[Process]:
     return [Process(pid, _command(pid)) for pid in found]
 
 
-def memory_mb() -> float:
-    """Return the memory of all processes below this one in MB; shared pages count once (PSS)."""
-    return sum(pss_mb(item.pid) for item in processes())
+def memory_mb(but: Collection[int] = ()) -> float:
+    """Return the memory of all processes below this one in MB, but for some; shared pages count once (PSS)."""
+    return sum(pss_mb(item.pid) for item in processes() if item.pid not in but)
 
 
 def pss_mb(pid: int) -> float:

@@ -3,6 +3,7 @@ import asyncio
 import httpx
 import pytest
 
+from benchmarks import replica_watch
 from benchmarks.load_generator import Load, Request, RequestOutcome, classify, reasons, tally, within
 from benchmarks.replica_watch import Process, ReplicaCounts, deployment_of, directions, scaling_steps
 from benchmarks.rollout import Effect
@@ -168,3 +169,11 @@ async def test_a_load_sends_at_its_rate_whatever_the_answers_do() -> None:
     assert held_up == 20
     assert waited_s > 0.1
     assert (len(load.seen), load.in_flight, load.longest_wait_s()) == (20, 0, 0.0)
+
+
+def test_the_memory_of_a_service_leaves_out_processes_that_are_none_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(replica_watch, "processes", lambda: [Process(pid, "python") for pid in (1, 2, 3)])
+    monkeypatch.setattr(replica_watch, "pss_mb", lambda pid: 10.0**pid)
+
+    assert replica_watch.memory_mb() == 1110
+    assert replica_watch.memory_mb({3}) == 110
