@@ -68,10 +68,13 @@ class WordWindow:
                 opening in openings for opening in _possessive_variants(self.words[start])
             ):
                 continue
-            for end in range(start + 1, min(start + MAX_NAME_WORDS, len(self.words)) + 1):
-                for key in _keys(self.words[start:end]):
-                    if not _is_common(key, end - start, self.common):
-                        spans.setdefault(key, []).append((self.first + start, self.first + end))
+            opening, is_common = "", True
+            for end, word in enumerate(self.words[start : start + MAX_NAME_WORDS], start + 1):
+                for last in _possessive_variants(word):
+                    is_no_name = last in FUNCTION_WORDS or (not opening and last in self.common)
+                    if not (is_common and is_no_name):
+                        spans.setdefault(opening + last, []).append((self.first + start, self.first + end))
+                opening, is_common = f"{opening}{word} ", is_common and word in FUNCTION_WORDS
         return {key: tuple(where) for key, where in spans.items()}
 
 
@@ -168,14 +171,3 @@ def longest_names(candidates: NameCandidates, known_keys: Container[str]) -> tup
 
 def _possessive_variants(word: str) -> tuple[str, ...]:
     return (word, word[:-2]) if word.endswith("'s") and len(word) > len("'s") else (word,)
-
-
-def _keys(run: Sequence[str]) -> tuple[str, ...]:
-    key = " ".join(run)
-    return (key, key[:-2]) if key.endswith("'s") and len(run[-1]) > len("'s") else (key,)
-
-
-def _is_common(key: str, count: int, common: Container[str]) -> bool:
-    if count == 1:
-        return key in common or key in FUNCTION_WORDS
-    return all(word in FUNCTION_WORDS for word in key.split(" "))
