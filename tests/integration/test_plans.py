@@ -70,6 +70,7 @@ def parameters_for(tenant: str) -> dict[str, Any]:
         "session_id": None,
         "user_id": None,
         "candidates": 30,
+        "limit": 30,
         "most_read": 20_000,
         "most_compared": 2_000,
         "min_similarity": -1.0,

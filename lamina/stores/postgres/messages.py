@@ -360,8 +360,8 @@ class MessagesSearch:
         """
         for candidates in widening(query.limit):
             rows = await self._read(query, candidates, places)
-            near = [row for row in rows if row[7] is not None]
-            if len(near) < candidates or len({row[0] for row in near}) >= query.limit:
+            near, summary = [row for row in rows if row[7] is not None], _summary(rows)
+            if summary[11] < candidates or len(near) >= query.limit:
                 break
         of_index = [row for row in rows if row[0] is not None and row[7] is None]
         visible = Visible(
@@ -369,13 +369,14 @@ class MessagesSearch:
             next((row[8] for row in of_index if row[8] is not None), ""),
         )
         nearest = self._nearest(near, query, is_found=bool(of_index))
-        return FoundMessages(visible, nearest, _placed(_summary(rows)[9] or b""))
+        return FoundMessages(visible, nearest, _placed(summary[9] or b""))
 
     async def _read(self, query: Query, candidates: int, places: Sequence[Place]) -> list[TupleRow]:
         parameters = {
             **query_parameters(query),
             **place_parameters(places),
             "candidates": candidates,
+            "limit": query.limit,
             "most_compared": MOST_COMPARED,
             "most_read": MOST_READ_EXACTLY,
             # Around the least similar that any question takes.
@@ -394,17 +395,13 @@ class MessagesSearch:
         return await read_tuples(self._pool, text, parameters | values)
 
     def _nearest(self, rows: Sequence[TupleRow], query: Query, *, is_found: bool) -> Ranking:
-        best: dict[UUID, TupleRow] = {}
         least = self._min_similarity
         if (is_found or any(row[7] >= least for row in rows)) and (
             asks_for_state(query.text, as_of=query.filters.as_of is not None)
         ):
             least = min(least, COMPARED_SHARE * least)
-        for row in sorted(rows, key=lambda row: (-row[7], row[0], row[6])):
-            if row[7] < least or len(best) == query.limit:
-                break
-            best.setdefault(row[0], row)
-        return tuple(Hit(message_candidate(row), similarity_score(row[7]), {"cosine": row[7]}) for row in best.values())
+        near = sorted((row for row in rows if row[7] >= least), key=lambda row: (-row[7], row[0]))
+        return tuple(Hit(message_candidate(row), similarity_score(row[7]), {"cosine": row[7]}) for row in near)
 
 
 def find_statement(filters: Filters, *, is_large: bool) -> tuple[bytes, dict[str, Any]]:

@@ -107,17 +107,22 @@ FROM unnest(%(chunk_ids)s::uuid[], %(chunks)s::int[], %(starts)s::int[], %(ends)
 JOIN messages m ON m.id = c.id
 
 -- name: search_messages
--- What both sources of the tier find, and the places of that and of the messages around it: rows of the nearest chunks,
--- with their cosine; those of the places of an index, with the text of the first of them; and one row with places and
--- the number of chunks that the scope holds, as far as they were counted. Places are ids and numbers alone, packed into
--- one value, since a row for each of hundreds costs more than finding them. A summary has the position of the last
--- message that it stands for.
-WITH sized AS MATERIALIZED (/*sized*/), nearest AS MATERIALIZED (
+-- What both sources of the tier find, and the places of that and of the messages around it: rows of the nearest
+-- messages, by the best chunk of each, with its cosine; those of the places of an index, with the text of the first of
+-- them; and one row with places, the number of chunks that the scope holds, as far as they were counted, and how many
+-- of them the nearest were chosen from. Places are ids and numbers alone, packed into one value, since a row for each
+-- of hundreds costs more than finding them. A summary has the position of the last message that it stands for.
+WITH sized AS MATERIALIZED (/*sized*/), near_chunks AS MATERIALIZED (
     SELECT m.id, m.occurred_at, n.text_start, n.text_end, m.user_id, n.chunk, 1 - n.distance AS cosine, m.importance
     FROM (/*nearest*/) n
     JOIN messages m ON m.id = n.message_id AND m.compacted_at IS NULL
     ORDER BY n.distance, m.id, n.chunk
     LIMIT %(candidates)s
+), nearest AS MATERIALIZED (
+    SELECT *
+    FROM (SELECT DISTINCT ON (id) * FROM near_chunks ORDER BY id, -cosine, chunk) best
+    ORDER BY -cosine, id
+    LIMIT %(limit)s
 ), visible AS MATERIALIZED (
     SELECT m.id, m.occurred_at, c.text_start, c.text_end, m.user_id, c.chunk, m.importance,
            CASE WHEN wanted.place = min(wanted.place) OVER ()
@@ -163,12 +168,15 @@ WITH sized AS MATERIALIZED (/*sized*/), nearest AS MATERIALIZED (
       AND /*filters*/ true
 )
 SELECT id, occurred_at, text_start, text_end, user_id, importance, chunk, cosine, NULL::text AS first_text,
-       NULL::bytea AS places, NULL::bigint AS of_scope
+       NULL::bytea AS places, NULL::bigint AS of_scope, NULL::bigint AS near_chunks
 FROM nearest
 UNION ALL
-SELECT id, occurred_at, text_start, text_end, user_id, importance, chunk, NULL, first_text, NULL, NULL FROM visible
+SELECT id, occurred_at, text_start, text_end, user_id, importance, chunk, NULL, first_text, NULL, NULL, NULL
+FROM visible
 UNION ALL
-SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, placed.places, sized.chunks FROM placed, sized
+SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, placed.places, sized.chunks,
+       (SELECT count(*) FROM near_chunks)
+FROM placed, sized
 
 -- name: count_chunks
 -- A part of search_messages: how many chunks the scope holds, one more than are compared at most.
