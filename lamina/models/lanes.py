@@ -2,12 +2,12 @@
 
 import asyncio
 import time
-from collections import deque
-from collections.abc import Awaitable, Callable, Sequence
+from collections import OrderedDict, deque
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, field
 
 from lamina.errors import Overloaded, Unavailable
-from lamina.models.passes import passes
+from lamina.models.passes import ENOUGH_TOKENS, passes
 from lamina.policies.limits.company import Company
 from lamina.policies.limits.fair_queue import FairQueue, QueuedCall
 
@@ -19,6 +19,8 @@ MOST_IN_A_ROW = 4
 """Passes of questions after which one of the others is due: they are late, but never starve."""
 QUIET_S = 1.0
 """Seconds after a question for which one processor of several is left to questions and the rest of their searches."""
+_LATEST = 2
+"""Tenants of which it is known when they asked: enough to say of each whether another one does."""
 PASSES_PLANNED = 4
 """Passes of what is written that are sorted by length together; a question is embedded between any two of them."""
 
@@ -96,6 +98,11 @@ class _Lane:
         """Report whether as much waits as one pass takes, or a part of a plan."""
         return bool(self._passes) or self.queue.tokens() >= most_tokens
 
+    def has_others_than(self, tenants: Collection[str]) -> bool:
+        """Report whether a text of another tenant waits."""
+        planned = (call for items in self._passes for call, _ in items if not call.is_given_up)
+        return self.queue.has_others_than(tenants) or any(call.tenant not in tenants for call in planned)
+
     def calls(self) -> list[_Call]:
         """Return all calls of which a text waits."""
         return [*self.queue.calls(), *(call for planned in self._passes for call, _ in planned)]
@@ -142,6 +149,7 @@ class ModelLanes:
         self._tokens = min(FIRST_TOKENS, most_tokens)
         self._in_a_row = 0
         self._asked_at = -QUIET_S
+        self._askers: OrderedDict[str, float] = OrderedDict()
         self._company = Company()
         self._waiting_since = 0.0
         self._hair: asyncio.TimerHandle | None = None
@@ -169,7 +177,10 @@ class ModelLanes:
         if lane.queue.is_full_for(tenant):
             raise Overloaded("embedder", "its queue is full")
         if is_question:
-            self._asked_at = self._clock()
+            self._asked_at = self._askers[tenant] = self._clock()
+            self._askers.move_to_end(tenant)
+            if len(self._askers) > _LATEST:
+                self._askers.popitem(last=False)
             if not lane.calls():
                 self._waiting_since = self._asked_at
         call = _Call(tenant, tokens, pieces=pieces)
@@ -248,6 +259,20 @@ class ModelLanes:
         self._has_waited, self._hair = True, None
         self._start()
 
+    def _may_ask_beside(self) -> bool:
+        """Report whether questions may be embedded beside others.
+
+        The last place is left to another tenant that asks, too: the longest questions of one would take all processors
+        from the rest of its requests as well. It takes it at once if it would wait for a long pass.
+        """
+        running = [item for batch in self._running.values() if batch.is_question for item in batch.items]
+        has_others = self._questions.has_others_than({call.tenant for call, _ in running})
+        if has_others and sum(call.tokens[place] for call, place in running) >= ENOUGH_TOKENS:
+            return True
+        is_last = len(self._running) >= self._at_once - 1
+        is_shared = sum(1 for at in self._askers.values() if self._clock() - at < QUIET_S) > 1
+        return self._questions.has_full_pass(self._tokens) and (has_others or not (is_last and is_shared))
+
     def _has_place(self, lane: _Lane) -> bool:
         """Report whether a pass of the lane may begin.
 
@@ -257,7 +282,7 @@ class ModelLanes:
         """
         asking = sum(1 for batch in self._running.values() if batch.is_question)
         if lane is self._questions:
-            return self._hair is None and (not asking or lane.has_full_pass(self._tokens))
+            return self._hair is None and (not asking or self._may_ask_beside())
         if self._hair is not None:
             return len(self._running) - asking < self._at_once - 1
         is_asked = self._clock() - self._asked_at < QUIET_S

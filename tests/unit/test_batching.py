@@ -387,6 +387,52 @@ async def test_questions_gather_beside_the_pass_of_another_until_they_fill_one(
     assert found == [[f"{number}?".encode()] for number in range(6)]
 
 
+async def test_questions_of_one_tenant_leave_the_last_place_to_another_that_asked_lately() -> None:
+    running, go, now = list[str](), asyncio.Event(), 0.0
+
+    async def encode(texts: Sequence[str], _: Sequence[int]) -> Sequence[bytes]:
+        running.extend(texts)
+        await go.wait()
+        return [b""] * len(texts)
+
+    async def embed_all() -> None:
+        go.set()
+        await asyncio.gather(*calls)
+        go.clear()
+        running.clear()
+        calls.clear()
+
+    async def ask(text: str, tenant: str, tokens: int, pieces: int = 1) -> None:
+        asked = lanes.submit([text] * pieces, [tokens] * pieces, tenant=tenant, is_question=True)
+        calls.append(asyncio.create_task(asked))
+        for _ in range(5):
+            await asyncio.sleep(0)
+
+    lanes = ModelLanes(encode, most_texts=64, most_tokens=250, at_once=2, clock=lambda: now)
+    calls: list[asyncio.Task[list[bytes]]] = []
+    await ask("who?", "other", 10)
+    await embed_all()
+
+    await ask("long", "greedy", 250, pieces=6)
+    beside = list(running)
+    await ask("where?", "other", 10)
+    with_another = list(running)
+    await embed_all()
+    await ask("long", "greedy", 250)
+    await ask("when?", "other", 10)
+    beside_the_last = list(running)
+    await embed_all()
+    now += QUIET_S
+    await ask("long", "greedy", 250, pieces=6)
+    alone = list(running)
+    await embed_all()
+
+    assert beside == ["long"]
+    assert with_another == ["long", "where?"]
+    assert beside_the_last == ["long", "when?"]
+    assert alone == ["long", "long"]
+
+
 async def test_a_tenant_waits_for_no_book_of_another_tenant() -> None:
     model = Letters()
     embedder = BatchingEmbedder(model, max_items=4)
