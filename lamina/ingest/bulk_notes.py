@@ -26,13 +26,14 @@ from lamina.stores.postgres.bulk_notes import (
     read_merged,
     select_notes,
 )
-from lamina.stores.postgres.connection import Connection, Pool, connect, in_transaction
+from lamina.stores.postgres.connection import Connection, Pool, connect, in_transaction, scope_parameters
 from lamina.stores.postgres.entities import ToldGraph, read_told
 from lamina.stores.postgres.feedback import move_feedback
 from lamina.stores.postgres.note_temperature import warm_up
 from lamina.stores.postgres.notes import delete_notes, expire_derived, update_note
 from lamina.stores.postgres.operations import advance_operation, complete_operation, hold_operation
 from lamina.stores.postgres.outbox import enqueue_entries, note_entries, outbox_entries
+from lamina.stores.postgres.renaming import keep_former_names
 from lamina.stores.postgres.trash import TrashPolicy, discard
 
 BATCH = 100
@@ -115,6 +116,9 @@ class BulkNotes:
                 return
             effects = await self._apply(connection, operation, notes, links)
             await effects.write(connection, operation, page[-1].id)
+            if effects.counts.get("moved"):  # Behind the others, which lock the rows of both places.
+                target = {name: operation.request[name] for name in ("to_workspace", "to_namespace")}
+                await keep_former_names(connection, {**scope_parameters(scope), **target})
 
         await in_transaction(self._pool, act)
 

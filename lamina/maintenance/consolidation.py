@@ -218,9 +218,8 @@ class ConsolidationJob:
         """Write the text of a cluster's note; ``None`` if that note exists, or was deleted or undone."""
         rows = await read_sources(self._pool, area, cluster.members)
         origins = [Origin(row["id"], bytes(row["content_hash"])) for row in rows]
-        keys = [cluster_key(scope, user, origins) for scope in scopes]
-        key = keys[0]
-        if len(rows) < self._policy.least_members or await find_derived(self._pool, keys):
+        key, *former = (cluster_key(scope, user, origins) for scope in scopes)
+        if len(rows) < self._policy.least_members or await find_derived(self._pool, area, [key], former):
             return None
         if (made := self._made.get(key)) is not None:
             return made

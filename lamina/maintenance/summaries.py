@@ -129,8 +129,10 @@ class SummaryJob:
         latest = moment - max(self._policy.after, self._policy.settle) - PATIENCE
         while True:
             found = due_summaries(scope, notes, present, moment, self._policy, former=former, without=without)
-            keys = [key for item in found for key in item.keys]
-            known = await find_derived(self._pool, keys) if keys else set()
+            keys = [item.key for item in found]
+            former_keys = [key for item in found for key in item.former_keys]
+            area = Area(scope.tenant, scope.workspace, scope.namespace)
+            known = await find_derived(self._pool, area, keys, former_keys) if keys else set()
             deleted = {item.key for item in found if known.intersection(item.keys)}
             overdue = {item.key for item in found if item.level is not level and item.end <= latest}
             if not deleted | overdue:

@@ -282,6 +282,68 @@ async def test_a_renamed_place_keeps_its_summaries_and_consolidated_notes(semant
     assert third.counts.changed == 4  # The day and its week, each in the place of the one before.
 
 
+async def moved(app: Application, namespace: str, to_namespace: str, **conditions: Any) -> None:
+    chosen = conditions or {"everything": True}
+    body = {"workspace": "atlas", "namespace": namespace, "to_namespace": to_namespace, **chosen}
+    answer = await app.client().post("/v1/notes/bulk", json=body)
+    assert answer.is_success, answer.text
+    operation = answer.json()["operation"]
+    async with asyncio.timeout(120):
+        while operation["state"] != "complete":
+            await asyncio.sleep(0.05)
+            operation = (await app.client().get(f"/v1/operations/{operation['id']}")).json()
+
+
+async def test_notes_that_move_keep_their_summaries_and_consolidated_notes(semantic: Application) -> None:
+    about, days = ({"workspace": "atlas", "namespace": name} for name in ("about", "days"))
+    texts = [
+        "The backup of the billing database runs every night at 02:00",
+        "Every night at 02:00 the billing database is backed up",
+        "Backups of the billing database run nightly at 02:00",
+    ]
+    for number, text in enumerate(texts):
+        await add(semantic, f"Note {number}: {text}", MONDAY + timedelta(hours=number), **about)
+    await a_week_of(semantic, **days)
+    await run_job(semantic, "consolidation", is_forced=True, **about)
+    await run_job(semantic, "summaries", **days)
+    [deleted] = [note for note in await listed(semantic, **days) if note["content"].startswith(DAYS[1])]
+    assert (await semantic.client().delete(f"/v1/notes/{deleted['id']}")).is_success
+    await run_job(semantic, "summaries", **days)
+    before = [*await listed(semantic, **about), *await listed(semantic, **days)]
+
+    for name in ("about", "days"):  # Twice: the name of the first place counts in the third.
+        await moved(semantic, name, f"{name}-2")
+        await moved(semantic, f"{name}-2", f"{name}-3")
+    about, days = ({"workspace": "atlas", "namespace": f"{name}-3"} for name in ("about", "days"))
+    runs = [
+        await run_job(semantic, "consolidation", is_forced=True, **about),
+        await run_job(semantic, "summaries", **days),
+    ]
+    after = [*await listed(semantic, **about), *await listed(semantic, **days)]
+
+    tags = [tag for note in before for tag in note["tags"]]
+    assert [tags.count(tag) for tag in ("consolidated", "daily", "weekly")] == [1, 2, 1]
+    assert [(run.counts.planned, run.problems) for run in runs] == [(0, ()), (0, ())]
+    assert [(note["id"], note["content"]) for note in after] == [(note["id"], note["content"]) for note in before]
+
+
+async def test_notes_that_move_without_their_summary_have_another_one_there(application: Application) -> None:
+    place = {"workspace": "atlas", "namespace": "days"}
+    await a_week_of(application, days=1, tags=["trip"], **place)
+    await run_job(application, "summaries", **place)
+    [summary] = [note for note in await listed(application, **place) if "daily" in note["tags"]]
+
+    await moved(application, "days", "trips", tags=["trip"])
+    there = {"workspace": "atlas", "namespace": "trips"}
+    run = await run_job(application, "summaries", **there)
+
+    [left] = await listed(application, **place)
+    [made] = [note for note in await listed(application, **there) if "daily" in note["tags"]]
+    assert run.counts.changed == 1
+    assert left["id"] == summary["id"] != made["id"]
+    assert made["content"] == summary["content"]
+
+
 async def test_a_failing_model_marks_nothing_as_done(application: Application) -> None:
     await a_week_of(application, days=1)
     model = Failing()

@@ -29,10 +29,19 @@ async def lock_sources(
     return {row["id"] async for row in cursor}
 
 
-async def find_derived(pool: Pool, ids: Sequence[UUID]) -> set[UUID]:
-    """Return those of these notes that were made before, deleted ones too."""
+async def find_derived(pool: Pool, area: Area, ids: Sequence[UUID], former: Sequence[UUID] = ()) -> set[UUID]:
+    """Return those of these notes that were made before, deleted ones too.
+
+    Args:
+        pool: Connections to Postgres.
+        area: A namespace.
+        ids: Ids that follow from its name.
+        former: Ids that follow from a name that it had before, or that of a place whose notes moved here; where one of
+            these stayed there, it was not made here.
+    """
+    parameters = {**area.ids(), "ids": list(ids), "former": list(former)}
     async with connect(pool) as connection:
-        cursor = await connection.execute(QUERIES["find_derived"], {"ids": list(ids)})
+        cursor = await connection.execute(QUERIES["find_derived"], parameters)
         return {row["id"] async for row in cursor}
 
 

@@ -9,8 +9,10 @@ ORDER BY n.id
 FOR SHARE OF n
 
 -- name: find_derived
--- Deleted ones, too.
-SELECT id FROM notes WHERE id = ANY(%(ids)s)
+-- Deleted ones, too; by an id that follows from a former name of their place none that has stayed in another one.
+SELECT id FROM notes
+WHERE id = ANY(%(ids)s)
+   OR (id = ANY(%(former)s) AND (deleted_at IS NOT NULL OR (tenant, workspace, namespace) = (%(tenant)s, %(workspace)s, %(namespace)s)))
 
 -- name: read_sources
 SELECT id, user_id, content, content_hash, event_at, importance, confidence

@@ -192,7 +192,10 @@ async def close_places(connection: Connection, ids: Ids, renaming: UUID) -> None
 
 
 async def keep_former_names(connection: Connection, ids: Ids) -> None:
-    """Write down how each namespace of a renamed place was called: the ids of its derived notes follow from that."""
+    """Write down how each namespace of a renamed place was called, or whence its notes came.
+
+    The ids of derived notes follow from that name: without it they would be made again.
+    """
     await connection.execute(QUERIES["keep_former_names"], ids)
 
 

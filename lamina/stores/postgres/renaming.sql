@@ -195,7 +195,7 @@ ORDER BY namespace
 ON CONFLICT (tenant, workspace, namespace) DO UPDATE SET epoch = e.epoch + 1, renaming = excluded.renaming
 
 -- name: keep_former_names
--- Of the place that a renaming made, with those that it had before.
+-- Of the place that a renaming made, or to which notes moved, with those that it had before; of very many none is added.
 UPDATE epochs n
 SET former = (
     SELECT jsonb_agg(DISTINCT place)
@@ -206,6 +206,7 @@ FROM epochs o
 WHERE o.tenant = %(tenant)s AND o.workspace = %(workspace)s AND o.namespace <> ''
   AND (%(namespace)s::text IS NULL OR o.namespace = %(namespace)s)
   AND n.tenant = o.tenant AND n.workspace = %(to_workspace)s AND n.namespace = coalesce(%(to_namespace)s::text, o.namespace)
+  AND jsonb_array_length(coalesce(n.former, '[]')) < 200
 
 -- name: open_places
 UPDATE epochs SET renaming = NULL, epoch = epoch + 1
