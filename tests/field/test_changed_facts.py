@@ -49,6 +49,24 @@ async def test_a_fact_that_was_replaced_says_so_and_is_no_hint_any_more(applicat
     )
 
 
+async def test_a_fact_tells_since_when_it_holds_and_since_when_it_held_then(application: Application) -> None:
+    client = application.client()
+    for text, moment in (("I live in Paris.", MAY), ("I moved to Berlin.", JUNE), ("I live in Paris.", JULY)):
+        await say(client, text, moment)
+    await application.indexed()
+
+    async def begins(**fields: str) -> dict[str, str]:
+        body = {"query": "Where does Ann live?", "tiers": ["graph"], "limit": 20, "min_confidence": 0, **fields}
+        found = (await client.post("/v1/search", json=body)).json()["results"]
+        return {hit["content"]: hit["occurred_at"] for hit in found if hit["kind"] == "fact"}
+
+    now, then = await begins(), await begins(as_of="2026-05-15T00:00:00Z")
+
+    assert now["Ann lives_in Paris"] == JULY
+    assert [at for content, at in now.items() if content.startswith("Ann moved_to Berlin")] == [JUNE]
+    assert then["Ann lives_in Paris"] == MAY
+
+
 async def test_a_message_that_states_what_was_replaced_says_what_came_later_and_stands_behind_it(
     application: Application,
 ) -> None:

@@ -142,8 +142,9 @@ FROM (/*memories*/) AS found
 
 -- name: reached_edges
 -- Edges (from, to, type) that have not faded and whose evidence the query may see. An edge expires with the last
--- note that it rests on. One that held no longer at the moment of the question says until when, and what came later.
-SELECT 4, e.id, e.first_seen_at, NULL::integer, NULL::integer, e.confidence, e.strength * e.standing, NULL,
+-- note that it rests on. Its time is since when it holds, or held at the moment of the question, by the evidence that
+-- the query may see. One that held no longer at that moment says until when, and what came later.
+SELECT 4, e.id, coalesce(told.since, e.first_seen_at), NULL::integer, NULL::integer, e.confidence, e.strength * e.standing, NULL,
        NULL::timestamptz, 'warm', nullif(told.until, 'infinity'), NULL::float8, e.from_id, e.to_id, s.name, e.type,
        o.name || CASE
            WHEN e.valid_to <= coalesce(%(moment)s::timestamptz, now())
@@ -157,7 +158,12 @@ JOIN edges e ON e.from_id = wanted.from_id AND e.to_id = wanted.to_id AND e.type
 JOIN entities s ON s.id = e.from_id
 JOIN entities o ON o.id = e.to_id
 CROSS JOIN LATERAL (
-    SELECT max(coalesce(n.expires_at, 'infinity')) AS until
+    SELECT coalesce((SELECT lower(h) FROM unnest(e.held_before) AS h WHERE h @> at.moment),
+                    CASE WHEN e.valid_from <= at.moment THEN e.valid_from END, '-infinity') AS since
+    FROM (SELECT coalesce(%(moment)s::timestamptz, now()) AS moment) at
+) held
+CROSS JOIN LATERAL (
+    SELECT max(coalesce(n.expires_at, 'infinity')) AS until, min(v.seen_at) FILTER (WHERE v.seen_at >= held.since) AS since
     FROM edge_evidence v
     LEFT JOIN notes n ON n.id = v.memory_id
     WHERE v.edge_id = e.id
