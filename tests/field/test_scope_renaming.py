@@ -127,6 +127,7 @@ async def waits_for_a_lock(app: Application, task: asyncio.Task[Any]) -> None:
 
 
 async def drift(app: Application) -> dict[str, Any]:
+    await app.counted()  # A note that was found becomes warm, whenever its hit is counted.
     await app.indexed()
     drifts = {name: await audit(app.tenant) for name, audit in app.services.audits.items()}
     return {name: one.ids() for name, one in drifts.items() if one.ids()}
