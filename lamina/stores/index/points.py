@@ -1,6 +1,6 @@
 """Points of Qdrant, embedded or a server: the weights of their words, and the hits that they become."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,12 +38,19 @@ def _weights(sparse: Any) -> WordWeights:
     return WordWeights(tuple(sparse.indices), tuple(sparse.values))
 
 
-def word_hits(query: Query, points: Sequence[FoundPoint]) -> list[ChunkHit]:
-    """Return the hits by words, best first, with their cosines where the points have vectors."""
-    return [
-        ChunkHit(place, bm25=float(point.score), cosine=cosine_of(query, point.vector, DENSE))
-        for place, point in _best_first(points)
-    ]
+def word_hits(query: Query, points: Sequence[FoundPoint], cosines: Mapping[Any, float] | None = None) -> list[ChunkHit]:
+    """Return the hits by words, best first, with their cosines.
+
+    Args:
+        query: The query.
+        points: What was found.
+        cosines: By the ids of the points; if not given, those of the points that have vectors.
+    """
+
+    def cosine(point: FoundPoint) -> float | None:
+        return cosine_of(query, point.vector, DENSE) if cosines is None else cosines.get(point.id)
+
+    return [ChunkHit(place, bm25=float(point.score), cosine=cosine(point)) for place, point in _best_first(points)]
 
 
 def vector_hits(points: Sequence[FoundPoint]) -> list[ChunkHit]:

@@ -23,6 +23,7 @@ from qdrant_edge import (
     EdgeSparseVectorParams,
     EdgeVectorParams,
     Filter,
+    HasIdCondition,
     IdfParams,
     Memory,
     Modifier,
@@ -176,7 +177,23 @@ class QdrantEdgeIndex:
         if not asked.indices:
             return []
         params = SearchParams(idf=IdfParams(corpus=scope_filter(query.scope, DIALECT)))
-        return word_hits(query, self._query(query, EdgeQuery.Nearest(_sparse(asked), WORDS), params))
+        found = self._query(query, EdgeQuery.Nearest(_sparse(asked), WORDS), params)
+        return word_hits(query, found, self._cosines(query, found))
+
+    def _cosines(self, query: Query, points: Sequence[ScoredPoint]) -> dict[Any, float]:
+        """Return the cosines of points by their ids; the engine computes them sooner than it hands out vectors."""
+        if query.embedding is None or self._dimension is None or not points:
+            return {}
+        ids = {point.id for point in points}
+        request = QueryRequest(
+            limit=len(ids),
+            query=EdgeQuery.Nearest(np.frombuffer(query.embedding, dtype=np.float32).tolist(), DENSE),
+            filter=Filter(must=[HasIdCondition(ids)]),
+            params=SearchParams(exact=True),
+            with_payload=False,
+            with_vector=False,
+        )
+        return {point.id: float(point.score) for point in self._shard.query(request)}
 
     def by_vector(self, query: Query) -> list[ChunkHit]:
         """Return the nearest chunks by cosine, best first; none for a query without a vector."""
@@ -236,7 +253,7 @@ class QdrantEdgeIndex:
             filter=query_filter(query, DIALECT, by_session=self._by_session),
             params=params,
             with_payload=["memory", "chunk"],
-            with_vector=[DENSE] if self._dimension is not None and params is not None else False,
+            with_vector=False,
         )
         return list(self._shard.query(request))
 
