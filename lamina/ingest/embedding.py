@@ -3,12 +3,14 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from uuid import uuid4
 
 from psycopg.rows import DictRow
 
 from lamina.aio.deadline import deadline
 from lamina.core.memories import Chunk
+from lamina.core.quotas import counted_spending, spending_tenant
 from lamina.errors import InvalidInput, TextRefused, TooLarge, Unavailable
 from lamina.models.batching import mean_vector
 from lamina.stores.postgres.tier_rows import EmbeddingStatements
@@ -78,8 +80,8 @@ async def embed_in_time(
     if not texts:
         return []
     async with deadline("embedder", deadline_s):
-        found = await embed_each(embed, texts)
-    for text, one in zip(texts, found, strict=True):
+        found = await embed_each(embed, texts, ends_at_refusal=True)
+    for text, one in zip(texts, found, strict=False):  # After a refused text there are no results.
         if isinstance(one, TextRefused):
             reason = (
                 f"the {one.part} refuses {shorten(text)!r} ({len(text)} characters): {one.reason}; send it in smaller "
@@ -89,8 +91,17 @@ async def embed_in_time(
     return [one for one in found if not isinstance(one, TextRefused)]
 
 
-async def embed_each(embed: Embed, texts: Sequence[str]) -> list[tuple[Chunk, ...] | TextRefused]:
+async def embed_each(
+    embed: Embed, texts: Sequence[str], *, ends_at_refusal: bool = False
+) -> list[tuple[Chunk, ...] | TextRefused]:
     """Embed texts, by halves where the model refuses them together; of one that it refuses alone, its refusal.
+
+    However often a text is tried, it counts once for the quotas of the request.
+
+    Args:
+        embed: Embeds them.
+        texts: What is embedded.
+        ends_at_refusal: Embed nothing after the first text that is refused: its refusal is the last result.
 
     Raises:
         Unavailable: If the model is away, takes nothing else either, or returns another number of results.
@@ -98,13 +109,23 @@ async def embed_each(embed: Embed, texts: Sequence[str]) -> list[tuple[Chunk, ..
     try:
         found = await embed(texts)
     except TextRefused:
-        if len(texts) == 1:
-            return [await _embed_again(embed, texts[0])]
-        half = len(texts) // 2
-        return [*await embed_each(embed, texts[:half]), *await embed_each(embed, texts[half:])]
+        with counted_spending(spending_tenant()):  # All of them have been counted.
+            if len(texts) == 1:
+                return [await _embed_again(embed, texts[0])]
+            half = _middle(texts)
+            first = await embed_each(embed, texts[:half], ends_at_refusal=ends_at_refusal)
+            if ends_at_refusal and isinstance(first[-1], TextRefused):
+                return first
+            return [*first, *await embed_each(embed, texts[half:], ends_at_refusal=ends_at_refusal)]
     if len(found) != len(texts):
         raise Unavailable("embedder", f"it returned {len(found)} results for {len(texts)} texts")
     return list(found)
+
+
+def _middle(texts: Sequence[str]) -> int:
+    """Return where two parts of texts have about as many characters, so that a long one is soon alone."""
+    ends = list(accumulate(len(text) + 1 for text in texts))
+    return min(range(1, len(texts)), key=lambda place: abs(2 * ends[place - 1] - ends[-1]))
 
 
 async def _embed_again(embed: Embed, text: str) -> tuple[Chunk, ...] | TextRefused:
