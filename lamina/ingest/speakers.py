@@ -1,11 +1,13 @@
 """Whose a statement of a turn is: the user's, or that of somebody else who speaks in it."""
 
+import unicodedata
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from lamina.core.memories import Role
 from lamina.core.profiles import ProfileStatement
-from lamina.extraction.edges import speaker_name, user_name
+from lamina.extraction.edges import speaker_name
 from lamina.stores.postgres.messages import PreparedMessage
+from lamina.text.normal_forms import normalised
 from lamina.text.words import name_key
 
 SpeakerNames = Mapping[str, str | None]
@@ -18,42 +20,47 @@ def speakers_of(messages: Iterable[PreparedMessage]) -> SpeakerNames:
     return {f"message:{item.id}": speaker_name(item.message.name) for item in spoken}
 
 
-def statements_of_user(
-    statements: Iterable[ProfileStatement], speakers: SpeakerNames, user: str, names: Collection[str] = ()
-) -> list[ProfileStatement]:
-    """Return the statements that the user makes; in the first person, others speak of themselves.
+def sources_of_user(
+    speakers: SpeakerNames, user: str, names: Collection[str] = (), others: Iterable[str | None] = ()
+) -> set[str]:
+    """Return the messages in which the user speaks; in the first person, others speak of themselves.
 
-    A message without a name is the user's. An id such as ``u-4711`` tells no name: as long as nothing else does, the
-    only speaker of a turn is the user.
+    A message without a name is the user's, and so is one by a name that the id or the profile tells. Many ids tell none
+    (``u-4711``, ``alee``), and people have nicknames and marry: another name is somebody else's only where the user is
+    seen to speak as well, or where there are several.
 
     Args:
-        statements: Those of a turn.
-        speakers: Of its messages.
+        speakers: Of the messages.
         user: The user's id.
         names: The user's, as the profile gives them.
+        others: Who else speaks in the session.
     """
-    every = {speaker and name_key(speaker) for speaker in speakers.values()}
-    is_only_speaker = len(every) == 1 and not names and not _tells_a_name(user)
-    known = [_words(name) for name in (user, *names)]
+    known = [_words(user.partition("@")[0]), *map(_words, names)]
 
     def is_user(speaker: str | None) -> bool:
-        if speaker is None or is_only_speaker:
-            return True
-        return any(_are_of_one_name(_words(speaker), other) for other in known)
+        return speaker is None or any(_are_of_one_name(_words(speaker), other) for other in known)
 
     own = {source for source, speaker in speakers.items() if is_user(speaker)}
-    return [item for item in statements if item.source in own]
+    if own or any(map(is_user, others)):
+        return own
+    first, *rest = (_words(speaker or "") for speaker in speakers.values())
+    return set(speakers) if all(_are_of_one_name(first, other) for other in rest) else set()
+
+
+def statements_of(statements: Iterable[ProfileStatement], sources: Collection[str]) -> list[ProfileStatement]:
+    """Return the statements of these messages."""
+    return [item for item in statements if item.source in sources]
 
 
 def _words(name: str) -> list[str]:
-    return name_key(name.replace("_", " ")).split()
+    """Return the words of a name, without accents: an id seldom has them."""
+    letters = normalised("NFD", name.replace("_", " "))
+    return name_key("".join(letter for letter in letters if not unicodedata.combining(letter))).split()
 
 
 def _are_of_one_name(words: Sequence[str], others: Sequence[str]) -> bool:
-    """Report whether one name has all words of the other ("Ann", "Ann Lee"), or only its blanks are others."""
+    """Report whether names have their first word in common, one all of the other's, or only their blanks differ."""
+    if not words or not others:
+        return False
     is_part = set(words) <= set(others) or set(others) <= set(words)
-    return bool(words and others) and (is_part or "".join(words) == "".join(others))
-
-
-def _tells_a_name(user: str) -> bool:
-    return user_name(user) == user and not any(map(str.isdigit, user))
+    return is_part or words[0] == others[0] or "".join(words) == "".join(others)

@@ -39,9 +39,10 @@ from lamina.core.tiers import Tier
 from lamina.core.trash import TrashKind
 from lamina.core.workspace_settings import ProfileScope
 from lamina.errors import Conflict, InvalidInput
+from lamina.extraction.edges import speaker_name
 from lamina.ingest.embedding import EmbeddingBudget, embed_in_time
 from lamina.ingest.memory_linking import LinkDraft, MemoryLinker, MemoryText, PreparedLinks
-from lamina.ingest.speakers import speakers_of, statements_of_user
+from lamina.ingest.speakers import sources_of_user, speakers_of, statements_of
 from lamina.ingest.write_once import write_once
 from lamina.stores.postgres.agent_turns import insert_turn
 from lamina.stores.postgres.archive_catalog import mark_corrected
@@ -58,6 +59,7 @@ from lamina.stores.postgres.messages import (
     delete_message,
     find_appended,
     read_placed,
+    read_speakers,
     replace_message_chunks,
 )
 from lamina.stores.postgres.note_duplicates import put_notes
@@ -616,13 +618,21 @@ class Recorder:
             profiles: list[tuple[Profile, ProfileWrite]] = []
             if turn is not None and found.scope.user is not None:
                 gathers = reaches_user and await self._gathers_by_user(connection, found.scope)
-                facts = await _facts_of_user(connection, found.scope, turn, {f"message:{id_}"})
+                source = f"message:{id_}"
                 # The old text may have been written before the setting was another, or by a key with another reach.
-                for is_wide in (False, True) if reaches_user else (False,):
+                old_of = {
+                    is_wide: await find_statements(connection, found.scope, source, is_tenant_wide=is_wide)
+                    for is_wide in ((False, True) if reaches_user else (False,))
+                }
+                # Who spoke of himself as the user before does so now, whatever name the message has.
+                facts = statements_of(turn.statements, {source})
+                if not any(old_of.values()):
+                    facts = await _facts_of_user(connection, found.scope, turn, {source}, is_change=True)
+                for is_wide, old_facts in old_of.items():
                     write = ProfileWrite(self._kept_versions.of_profile, is_verified, is_wide)
                     stated = facts if is_wide == gathers else ()
-                    profile = await _state_again(connection, found.scope, id_, stated, at, now, write)
-                    profiles += [] if profile is None else [(profile, write)]
+                    if changed := [*taken_back(old_facts, at, source), *stated]:
+                        profiles.append((await add_statements(connection, found.scope, changed, now, write), write))
             await bump_epoch(connection, found.scope, teaches=True)
             await record_events(connection, events)
             for profile, write in profiles:
@@ -755,31 +765,32 @@ def _refuse_summarised(id_: UUID, placed: PlacedMessage) -> None:
 
 
 async def _facts_of_user(
-    connection: Connection, scope: Scope, turn: PreparedTurn, sources: Collection[str]
+    connection: Connection,
+    scope: Scope,
+    turn: PreparedTurn,
+    sources: Collection[str],
+    *,
+    is_change: bool = False,
 ) -> list[ProfileStatement]:
-    """Return the statements of these messages that are the user's own."""
-    facts = [item for item in turn.statements if item.source in sources]
+    """Return the statements of these messages that are the user's own.
+
+    Args:
+        connection: Within the turn's transaction.
+        scope: Of the turn.
+        turn: What was read in it.
+        sources: Its new messages.
+        is_change: Whether it is one message out of a turn whose others stand in the session.
+    """
+    facts = statements_of(turn.statements, sources)
     if scope.user is None or not facts:
         return []
     speakers = speakers_of(turn.messages)
-    names = await read_user_names(connection, scope) if any(speakers.values()) else []
-    return statements_of_user(facts, speakers, scope.user, names)
-
-
-async def _state_again(
-    connection: Connection,
-    scope: Scope,
-    id_: UUID,
-    statements: Sequence[ProfileStatement],
-    stated_at: datetime,
-    now: datetime,
-    write: ProfileWrite,
-) -> Profile | None:
-    """Take into the user's profile what the new text of a message states in place of the old one, if either does."""
-    source = f"message:{id_}"
-    old = await find_statements(connection, scope, source, is_tenant_wide=write.is_tenant_wide)
-    facts = [*taken_back(old, stated_at, source), *statements]
-    return await add_statements(connection, scope, facts, now, write) if facts else None
+    if not any(speakers.values()):
+        return statements_of(facts, speakers)
+    names = await read_user_names(connection, scope)
+    session = map(speaker_name, await read_speakers(connection, scope))
+    others = [name for name in session if name is not None or is_change]
+    return statements_of(facts, sources_of_user(speakers, scope.user, names, others))
 
 
 async def _prepare_each(

@@ -163,7 +163,8 @@ async def test_what_another_speaker_says_of_himself_is_his_and_no_part_of_the_us
         {"role": "user", "name": "Ben", "content": "I live in Graz. Always answer in German."},
     ]
     sent = await client.post("/v1/turns", json={"session": "s", "user": "ann", "messages": said})
-    alone = await client.post("/v1/turns", json={"session": "t", "user": "ann", "messages": said[1:]})
+    later = {"role": "user", "name": "Ben", "content": "I live in Linz."}
+    alone = await client.post("/v1/turns", json={"session": "s", "user": "ann", "messages": [later]})
     await application.indexed()
 
     [_, of_ben] = [message["id"] for message in sent.json()["messages"]]
@@ -174,7 +175,38 @@ async def test_what_another_speaker_says_of_himself_is_his_and_no_part_of_the_us
     assert (sent.status_code, alone.status_code, changed.is_success) == (200, 200, True)
     assert profile.json()["document"] == {"employer": "Hooli"}
     assert alone.json()["profile_version"] is None
-    assert "Graz" in {item["content"] for item in near.json()["neighbours"]}
+    assert "Linz" in {item["content"] for item in near.json()["neighbours"]}
+
+
+async def test_who_speaks_alone_is_the_user_and_stays_so_when_a_message_is_changed(application: Application) -> None:
+    client = application.client()
+    message = {"role": "user", "name": "Bob", "content": "I live in Gratz."}
+    sent = await client.post("/v1/turns", json={"session": "s", "user": "robert", "messages": [message]})
+    other = {"role": "user", "name": "Robert", "content": "Good morning."}
+    await client.post("/v1/turns", json={"session": "s", "user": "robert", "messages": [other]})
+    [id_] = [message["id"] for message in sent.json()["messages"]]
+
+    changed = await client.patch(f"/v1/memories/{id_}", json={"content": "I live in Graz."})
+    profile = await client.get("/v1/profile", params={"user": "robert"})
+
+    assert changed.is_success
+    assert profile.json()["document"] == {"location": "Graz"}
+
+
+async def test_of_an_unnamed_user_a_changed_message_of_somebody_else_says_nothing(application: Application) -> None:
+    client = application.client()
+    said = [
+        {"role": "user", "content": "I live in Graz."},
+        {"role": "user", "name": "Ben", "content": "So do we all."},
+    ]
+    sent = await client.post("/v1/turns", json={"session": "s", "user": "u-4711", "messages": said})
+    [_, of_ben] = [message["id"] for message in sent.json()["messages"]]
+
+    changed = await client.patch(f"/v1/memories/{of_ben}", json={"content": "I live in Bern."})
+    profile = await client.get("/v1/profile", params={"user": "u-4711"})
+
+    assert changed.is_success
+    assert profile.json()["document"] == {"location": "Graz"}
 
 
 async def test_a_user_is_also_who_the_profile_says(application: Application) -> None:

@@ -5,43 +5,61 @@ from uuid import UUID
 import pytest
 
 from lamina.core.memories import Message, Role
-from lamina.core.profiles import ProfileStatement
-from lamina.ingest.speakers import speakers_of, statements_of_user
+from lamina.ingest.speakers import sources_of_user, speakers_of
 from lamina.stores.postgres.messages import PreparedMessage
 
 
-def told(user: str, *speakers: str | None, names: tuple[str, ...] = ()) -> list[str | None]:
-    """Return the speakers whose statements are the user's."""
+def told(
+    user: str, *speakers: str | None, names: tuple[str, ...] = (), others: tuple[str | None, ...] = ()
+) -> list[str | None]:
+    """Return the speakers who are the user."""
     said = [
         PreparedMessage(UUID(int=place), Message(Role.USER, "I live in Graz.", name=speaker), ())
         for place, speaker in enumerate(speakers)
     ]
-    stated = [ProfileStatement({"location": "Graz"}, source=f"message:{item.id}") for item in said]
-    own = statements_of_user(stated, speakers_of(said), user, names)
-    return [speaker for speaker, item in zip(speakers, stated, strict=True) if item in own]
+    own = sources_of_user(speakers_of(said), user, names, others)
+    return [speaker for speaker, item in zip(speakers, said, strict=True) if f"message:{item.id}" in own]
 
 
 @pytest.mark.parametrize(
     ("user", "speaker", "names"),
     [
-        ("ann", None, ()),
         ("ann", "Ann", ()),
         ("ann", "  ANN  Lee ", ()),
-        ("ann", "user", ()),
         ("ann_lee", "Ann", ()),
         ("annlee", "Ann Lee", ()),
         ("ann.lee@example.org", "Ann Lee", ()),
         ("zoë", "ZOE\u0308", ()),
+        ("jose.garcia@example.com", "José García", ()),
+        ("andré", "Andre", ()),
+        ("somchai", "สมชาย วงศ์ดี", ("สมชาย",)),
         ("bob", "Robert Hall", ("Robert",)),
-        ("u-4711", "Ann", ("Ann Lee",)),
-        ("u-4711", "Ann", ()),
-        ("42", "Ann", ()),
+        ("u-4711", "Ann Novak", ("Ann Lee",)),
     ],
 )
 def test_the_user_is_known_by_id_and_by_the_name_of_the_profile(
     user: str, speaker: str, names: tuple[str, ...]
 ) -> None:
+    assert told(user, speaker, "Ben", names=names) == [speaker]
+    assert told(user, speaker, None, names=names) == [speaker, None]
+
+
+@pytest.mark.parametrize(
+    ("user", "speaker", "names"),
+    [
+        ("u-4711", "Ann", ()),
+        ("alee", "Ann Lee", ()),
+        ("robert", "Bob", ()),
+        ("tanaka", "田中", ()),
+        ("default", "customer", ()),
+        ("u-4711", "Samuel", ("Sam",)),
+        ("u-4711", "李安", ("Ann",)),
+        ("", "🙂", ()),
+    ],
+)
+def test_who_speaks_alone_is_the_user_by_whatever_name(user: str, speaker: str, names: tuple[str, ...]) -> None:
     assert told(user, speaker, names=names) == [speaker]
+    assert told(user, speaker, speaker.upper(), names=names, others=(speaker, "Zed")) == [speaker, speaker.upper()]
 
 
 @pytest.mark.parametrize(
@@ -51,14 +69,20 @@ def test_the_user_is_known_by_id_and_by_the_name_of_the_profile(
         ("ann", "Ben", ("Ann Lee",)),
         ("u-4711", "Ben", ("Ann",)),
         ("ann", "Annabel", ()),
+        ("lee@example.org", "Example", ()),
     ],
 )
-def test_another_speaker_says_nothing_of_the_user(user: str, speaker: str, names: tuple[str, ...]) -> None:
-    assert told(user, speaker, names=names) == []
+def test_beside_the_user_another_speaker_says_nothing_of_the_user(
+    user: str, speaker: str, names: tuple[str, ...]
+) -> None:
+    own = names[0] if names else user.partition("@")[0]
+    assert told(user, speaker, own, names=names) == [own]
+    assert told(user, speaker, None, names=names) == [None]
+    assert told(user, speaker, names=names, others=(own,)) == []
+    assert told(user, speaker, names=names, others=(None,)) == []
 
 
-def test_of_several_speakers_the_user_alone_is_heard() -> None:
-    assert told("ann", "Ann", "Ben", None) == ["Ann", None]
-    assert told("u-4711", None, "Ben") == [None]
+def test_of_several_strangers_nobody_is_the_user() -> None:
     assert told("u-4711", "Ann", "Ben") == []
     assert told("u-4711", "Ann", "ANN") == ["Ann", "ANN"]
+    assert told("ann", "Ann", "Ben", None) == ["Ann", None]

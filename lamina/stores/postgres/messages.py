@@ -202,6 +202,12 @@ class PlacedMessage:
     compacted_into: UUID | None
 
 
+async def read_speakers(connection: Connection, scope: Scope) -> list[str | None]:
+    """Return the names in a user's last messages of a session; ``None`` where one names nobody."""
+    cursor = await connection.execute(QUERIES["read_speakers"], scope_parameters(scope))
+    return [row["name"] async for row in cursor]
+
+
 async def read_placed(connection: Connection, tenant: str, id_: UUID, *, is_locked: bool = False) -> PlacedMessage:
     """Return a message with its scope; locked, nobody else changes it until the transaction ends.
 

@@ -85,6 +85,19 @@ SELECT workspace, namespace, session_id, user_id, agent_id, swarm_id, role, name
 FROM messages
 WHERE id = %(id)s AND tenant = %(tenant)s
 
+-- name: read_speakers
+-- Of the last messages alone, by the index of positions: a session may have a million.
+SELECT DISTINCT name
+FROM (
+    SELECT role, name
+    FROM messages
+    WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namespace)s
+      AND session_id = %(session_id)s AND user_id = %(user_id)s AND NOT is_summary
+    ORDER BY position DESC
+    LIMIT 200
+) last
+WHERE role = 'user'
+
 -- name: change_message
 -- The hash of what was sent stays: the same delivery again is this message.
 UPDATE messages
