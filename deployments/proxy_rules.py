@@ -24,9 +24,13 @@ PAGE_COST = 100
 """Requests without a key as which one for a page counts: the OpenAPI document has 400 kB, `/livez` 15 bytes."""
 _RETRY_AFTER_S = 60
 _TARPIT_S = 1
-_BUFFER_BYTES = 16_384
+_BEGINNING_BYTES = 15 * 1024
+"""Of a body, for which is waited: what fits into HAProxy's buffer by default; an operator may give it a larger one."""
 MOST_BODY_BYTES = 32 * 1024 * 1024
 """The most that a route takes: of a body that is declared larger nothing is waited for."""
+_EXPECTED_BYTES = 1024 * 1024
+MOST_EXPECTING = 60
+"""Requests of a key a minute, with a body beyond `_EXPECTED_BYTES`, whose `Expect: 100-continue` a router answers."""
 _ADDRESSES, _UNKEYED, _KEYS = "lamina_addresses", "lamina_unkeyed", "lamina_keys"
 _MAX_ADDRESSES = 100_000
 # A tenant has a whole IPv6 /64, as the routers count it.
@@ -80,7 +84,7 @@ def haproxy_edits(limits: FrontDoorSettings, refusals: Mapping[HTTPStatus, Path]
                 for name, kept in (
                     (_ADDRESSES, f"ipv6 size {_MAX_ADDRESSES} expire 1m store conn_cur,gpc0_rate(1m)"),
                     (_UNKEYED, f"ipv6 size {_MAX_ADDRESSES} expire 1m store gpc(1),gpc_rate(1,1m)"),
-                    (_KEYS, f"binary len 32 size {_MAX_ADDRESSES} expire 10m store gpt0"),
+                    (_KEYS, f"binary len 32 size {_MAX_ADDRESSES} expire 10m store gpt0,gpc0_rate(1m)"),
                 )
             ),
             "",
@@ -95,7 +99,7 @@ def _frontend(limits: FrontDoorSettings, refusals: Mapping[HTTPStatus, Path]) ->
     kind, too_many = "content-type application/problem+json", HTTPStatus.TOO_MANY_REQUESTS
     refused = f"deny_status {too_many} {kind} file {refusals[too_many]} hdr Retry-After {_RETRY_AFTER_S}"
     late = HTTPStatus.REQUEST_TIMEOUT
-    body_ms = int((limits.body_s + _BUFFER_BYTES / limits.body_bytes_per_s) * 1000)
+    body_ms = int((limits.body_s + _BEGINNING_BYTES / limits.body_bytes_per_s) * 1000)
     return (
         *((f"acl is_trusted src {trusted}",) if trusted else ()),
         f"http-error status {late} {kind} file {refusals[late]}",
@@ -116,15 +120,27 @@ def _frontend(limits: FrontDoorSettings, refusals: Mapping[HTTPStatus, Path]) ->
             f"http-request tarpit {refused} if {unless}has_key !{{ sc1_get_gpt0 gt 0 }} "
             f"{{ sc0_gpc0_rate gt {limits.wrong_keys_per_minute} }}"
         ),
+        # HAProxy would say 100 before a router could refuse the body. The router says it of large ones, so few times a
+        # minute that half-sent bodies with an expectation cost little.
+        "acl has_expectation req.hdr(expect) -m found",
+        f"acl is_large req.body_size gt {_EXPECTED_BYTES}",
+        "http-request sc-inc-gpc0(1) if has_key has_expectation is_large",
+        (
+            "http-request set-var(txn.is_left) bool(true) if has_expectation is_large "
+            f"{{ sc1_gpc0_rate le {MOST_EXPECTING} }}"
+        ),
         # Each half-sent body was begun by a router, and given up there: two hundred a second took it from everybody.
         # A key that is not known to be right goes on at once, since no body is waited for without one.
         (
-            f"http-request wait-for-body time {body_ms}ms if has_key {{ sc1_get_gpt0 gt 0 }} "
-            f"!{{ req.body_size gt {MOST_BODY_BYTES} }}"
+            f"http-request wait-for-body time {body_ms}ms at-least {_BEGINNING_BYTES} if has_key "
+            f"{{ sc1_get_gpt0 gt 0 }} !{{ req.body_size gt {MOST_BODY_BYTES} }} "
+            "!{ var(txn.is_left) -m bool }"
         ),
         f"http-response sc-inc-gpc0(0) if {unless}has_key {{ status 401 }}",
         "http-response sc-set-gpt0(1) 0 if has_key { status 401 }",
-        "http-response sc-set-gpt0(1) 1 if has_key { status 200:299 }",
+        # A router's 408 is that of a right key, and the only answer of one that sends nothing but halves; HAProxy's own
+        # does not come here.
+        "http-response sc-set-gpt0(1) 1 if has_key { status 200:299 408 }",
         f"http-request track-sc2 {_SOURCE} table {_UNKEYED} if {unless}!has_key !is_of_serve",
         (
             f"http-request deny {refused} if {unless}!has_key is_page "

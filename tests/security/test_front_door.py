@@ -21,7 +21,7 @@ from starlette.types import Receive, Scope, Send
 from deployments.api import build_api
 from deployments.front_door import FrontDoor, needs_key
 from deployments.patient_server import MAX_HEAD_BYTES, MAX_PIPELINED, PatientProtocol, install
-from deployments.proxy_rules import MOST_BODY_BYTES, PAGE_COST, server_variables
+from deployments.proxy_rules import MOST_BODY_BYTES, MOST_EXPECTING, PAGE_COST, server_variables
 from deployments.restarts import HA_PROXY, AnswerRestarts, proxy_middlewares
 from deployments.services import MOST_KEYS_OF_A_LOOKUP, KeyCheck
 from lamina.core.principals import Principal
@@ -310,6 +310,48 @@ async def test_half_sent_bodies_of_a_right_key_reach_no_router(door: Door) -> No
     assert [status_of(answer) for answer, _ in refused] == [408] * len(halves)
     assert of_halves == [0]
     assert reached == [0, 10, 100_000, 2 * MIB]
+
+
+async def test_one_half_sent_body_of_a_right_key_that_has_had_no_answer_reaches_a_router(door: Door) -> None:
+    half = door.head(Content_Length="1000") + b"x" * 10
+    with new_folder() as folder:
+        async with haproxy_before(door.server_port, LIMITS, folder) as port:
+            answers = [(await exchange(port, half))[0] for _ in range(2)]
+
+    assert [status_of(answer) for answer in answers] == [408, 408]
+    assert [b"in time: 10 bytes" in answer for answer in answers] == [True, False]
+
+
+async def test_a_large_body_that_waits_for_a_100_is_refused_unsent(door: Door) -> None:
+    head = door.head(Content_Length=str(17 * MIB), Expect="100-continue")
+    with new_folder() as folder:
+        async with haproxy_before(door.server_port, LIMITS, folder) as port:
+            await exchange(port, door.head("/v1/notes", "GET", Connection="close"))
+            status, _ = await asked(port, head)
+            beyond = await asyncio.gather(*(asked(port, head) for _ in range(MOST_EXPECTING + 10)))
+
+    assert status == 413
+    assert 100 in {status for status, _ in beyond}
+
+
+async def test_a_larger_buffer_of_haproxy_waits_for_no_more_of_a_body(door: Door) -> None:
+    begun = asyncio.Event()
+    limits = LIMITS.model_copy(update={"body_s": 60, "idle_s": 60})
+
+    async def answer_begun(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["method"] == "POST":
+            begun.set()
+        await PlainTextResponse("")(scope, receive, send)
+
+    with new_folder() as folder:
+        async with (
+            uvicorn_of(answer_begun, limits) as behind,
+            haproxy_before(behind, limits, folder, bufsize=MIB) as port,
+        ):
+            await exchange(port, door.head("/v1/notes", "GET", Connection="close"))
+            async with opened(port, ATTACKERS[0]) as (_, writer), asyncio.timeout(30):
+                writer.write(door.head(Content_Length="500000") + b"x" * 20_000)
+                await begun.wait()
 
 
 async def test_haproxy_waits_for_bodies_of_the_largest_size_that_a_route_takes(door: Door) -> None:

@@ -51,7 +51,7 @@ async def uvicorn_of(
 
 
 @asynccontextmanager
-async def haproxy_before(port: int, limits: FrontDoorSettings, folder: Path) -> AsyncIterator[int]:
+async def haproxy_before(port: int, limits: FrontDoorSettings, folder: Path, **options: Any) -> AsyncIterator[int]:
     """Run HAProxy with the configuration that Serve writes, before a server; gives its port."""
     own, metrics, stats = free_ports(3)
     config = HAProxyConfig(
@@ -66,6 +66,7 @@ async def haproxy_before(port: int, limits: FrontDoorSettings, folder: Path) -> 
         stats_port=stats,
         has_received_routes=True,
         has_received_servers=True,
+        **options,
     )
     (folder / "server-state").touch()
     servers = [ServerConfig("replica", "127.0.0.1", port)]
