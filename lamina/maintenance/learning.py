@@ -1,9 +1,9 @@
 """The job learning: runs of agents with an outcome propose procedures, and strengthen or weaken them."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from uuid import UUID
 
@@ -19,7 +19,8 @@ from lamina.core.ports import Embedder, ModelIdentity
 from lamina.core.procedures import Procedure, ProcedureOutcome
 from lamina.core.runs import RunCounts
 from lamina.core.scope import Scope
-from lamina.errors import Conflict
+from lamina.errors import Conflict, TextRefused
+from lamina.ingest.embedding import embed_each
 from lamina.maintenance.job import Page, PageCursor
 from lamina.maintenance.row_writer import RowWriter
 from lamina.models.batching import mean_vector
@@ -100,7 +101,7 @@ class LearningJob:
         if not rows:
             return Page(None)
         generation = (await require_generation(self._pool, self._identity)).number
-        runs = await self._read(rows)
+        runs, refusals = await self._read(rows)
         known = await find_learnt(
             self._pool,
             area,
@@ -110,8 +111,9 @@ class LearningJob:
         )
         lessons = await asyncio.to_thread(learn, runs, known, self._policy)
         triggers = {id_: item.trigger for id_, item in lessons.proposed.items()} | dict(lessons.reworded)
-        embedded = await self._embed(list(triggers.values()))
-        vectors = {id_: Vector(vector) for id_, vector in zip(triggers, embedded, strict=True)}
+        embedded = dict(zip(triggers, await self._embed(list(triggers.values())), strict=True))
+        vectors = {id_: Vector(one) for id_, one in embedded.items() if not isinstance(one, TextRefused)}
+        lessons = _without(lessons, embedded.keys() - vectors.keys())
         last = rows[-1]
         following = {"at": last["recorded_at"].isoformat(), "id": str(last["id"])}
         return Page(
@@ -119,28 +121,31 @@ class LearningJob:
             following if len(rows) == self._page_runs else None,
             seen=len(rows),
             planned=len({lesson.procedure for lesson in lessons.of_runs} - {None}),
+            problems=refusals,
         )
 
-    async def _read(self, rows: Sequence[DictRow]) -> list[TaughtRun]:
+    async def _read(self, rows: Sequence[DictRow]) -> tuple[list[TaughtRun], tuple[str, ...]]:
+        """Return the runs, and in words those whose situation the model refuses: they teach nothing."""
         situations = [situation(row["said"]) for row in rows]
-        vectors = iter(await self._embed([text for text in situations if text]))
-        return [
-            TaughtRun(
-                row["id"],
-                row["user_id"],
-                text,
-                steps_of(row["tools"]),
-                row["succeeded"],
-                next(vectors) if text else np.zeros(0, np.float32),
-            )
-            for row, text in zip(rows, situations, strict=True)
-        ]
+        embedded = iter(await self._embed([text for text in situations if text]))
+        runs, refusals = list[TaughtRun](), list[str]()
+        for row, text in zip(rows, situations, strict=True):
+            vector = next(embedded) if text else np.zeros(0, np.float32)
+            steps = steps_of(row["tools"])
+            if isinstance(vector, TextRefused):
+                refusals.append(f"turn {row['id']}: {vector.part}: {vector.reason}; it teaches no procedure")
+                run = TaughtRun(row["id"], row["user_id"], "", steps, row["succeeded"], np.zeros(0, np.float32))
+            else:
+                run = TaughtRun(row["id"], row["user_id"], text, steps, row["succeeded"], vector)
+            runs.append(run)
+        return runs, tuple(refusals)
 
-    async def _embed(self, texts: Sequence[str]) -> list[NDArray[np.float32]]:
+    async def _embed(self, texts: Sequence[str]) -> list[NDArray[np.float32] | TextRefused]:
         if not texts:
             return []
         async with deadline("embedder", self._deadline_s):
-            return [mean_vector(chunks) for chunks in await self._embedder.embed_chunks(texts)]
+            found = await embed_each(self._embedder.embed_chunks, texts)
+        return [one if isinstance(one, TextRefused) else mean_vector(one) for one in found]
 
     async def act(self, writer: RowWriter, area: Area, plan: LearningPlan) -> RunCounts:
         """Write proposals, count outcomes, and mark the runs; runs that were erased meanwhile teach nothing."""
@@ -204,3 +209,14 @@ class LearningJob:
             await report_outcome(
                 writer.connection, scope, id_, outcome, writer.moment, row["witness"], learning=self._policy
             )
+
+
+def _without(lessons: Lessons, procedures: Collection[UUID]) -> Lessons:
+    """Return lessons in which nothing teaches these procedures, of whose words the model makes no vector."""
+    if not procedures:
+        return lessons
+    return Lessons(
+        tuple(replace(one, procedure=None) if one.procedure in procedures else one for one in lessons.of_runs),
+        {id_: item for id_, item in lessons.proposed.items() if id_ not in procedures},
+        {id_: words for id_, words in lessons.reworded.items() if id_ not in procedures},
+    )

@@ -1,5 +1,6 @@
 """Procedures that runs of agents teach: proposed, not found before they are active, dropped, erased with their user."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -9,12 +10,16 @@ import pytest
 
 from lamina.core.areas import Area
 from lamina.core.principals import KeyRole
-from lamina.core.runs import Run, RunCounts, RunState
+from lamina.core.runs import Order, Run, RunCounts, RunState
+from lamina.maintenance.driver import Driver
+from lamina.maintenance.learning import LearningJob
 from lamina.maintenance.row_writer import RowWriter
+from lamina.models.batching import BatchingEmbedder
 from lamina.stores.postgres.connection import Connection, in_transaction
 from lamina.wiring.jobs import build_job
 from tests.support.application import Application
-from tests.support.jobs import run_job, tools_of
+from tests.support.embedders import Refusing
+from tests.support.jobs import driver_of, run_job, tools_of
 
 ASKED = "Please cancel the booking of my flight"
 TOOLS = ("find_booking", "check_rules", "cancel_booking")
@@ -315,6 +320,45 @@ async def test_ids_numbers_and_addresses_of_a_person_are_in_no_proposal(
 
     [proposal] = await learnt(client)
     assert proposal["trigger"] == "I am …, mail …, cancel booking … of May … please"
+
+
+def driver_refusing(application: Application, words: str, *, page_runs: int) -> Driver:
+    """Return the driver of runs whose model refuses texts with these words."""
+    tools = replace(tools_of(application), embedder=Refusing(BatchingEmbedder(application.model), words))
+    job = build_job(application.settings, application.pool, "learning", tools)
+    assert isinstance(job, LearningJob)
+    job._page_runs = page_runs
+    return driver_of(application, "learning", job)
+
+
+async def test_a_run_whose_words_the_model_refuses_holds_up_no_later_one(
+    application: Application, client: httpx.AsyncClient
+) -> None:
+    await run(client, "s1", said="Please say the unspeakable word to everybody")
+    await run(client, "s2")
+    driver = driver_refusing(application, "unspeakable", page_runs=1)
+    order = Order("learning", Area(application.tenant), datetime.now(UTC))
+
+    first, second = await driver.start(order), await driver.start(order)
+
+    [proposal] = await learnt(client)
+    assert proposal["trigger"] == ASKED
+    [problem] = first.problems
+    assert "answers 413; it teaches no procedure" in problem
+    assert (first.counts.seen, second.counts.seen, second.problems) == (2, 0, ())
+
+
+async def test_words_of_two_users_that_the_model_refuses_together_teach_nothing(
+    application: Application, client: httpx.AsyncClient
+) -> None:
+    await run(client, "s1", user="ann", said="Please cancel the booking of my flight")
+    await run(client, "s2", user="bob", said="Please cancel the booking of our flight")
+    driver = driver_refusing(application, "Please cancel the booking of flight", page_runs=200)
+
+    done = await driver.start(Order("learning", Area(application.tenant), datetime.now(UTC)))
+
+    assert (done.state, done.counts.seen, done.problems) == (RunState.DONE, 2, ())
+    assert await learnt(client) == []
 
 
 async def test_a_dry_run_of_learning_changes_nothing(application: Application, client: httpx.AsyncClient) -> None:
