@@ -10,13 +10,12 @@ from lamina.core.documents import Document
 from lamina.core.events import Event, EventKind
 from lamina.core.memories import MAX_TAGS, Extraction
 from lamina.core.operations import Operation, OperationKind
-from lamina.core.ports import Clock, Embedder
+from lamina.core.ports import Clock
 from lamina.core.scope import Scope
 from lamina.core.tiers import Tier
 from lamina.core.trash import TrashKind
 from lamina.ingest.batch_effects import BatchEffects
 from lamina.ingest.bulk_notes import KEPT_FIELDS, tagged
-from lamina.ingest.embedding import embed_in_time
 from lamina.ingest.memory_linking import MemoryLinker, MemoryText, PreparedLinks
 from lamina.stores.postgres.bulk_memories import (
     list_passages,
@@ -40,20 +39,14 @@ class BulkDocuments:
 
     Args:
         pool: Connections to Postgres.
-        embedder: Embeds titles of moved documents that the graph of the other namespace does not have.
-        linker: Links them there.
+        linker: Links moved documents in the other namespace.
         clock: The time of day.
-        deadline_s: Seconds after which a batch gives up on the embedder.
     """
 
-    def __init__(
-        self, pool: Pool, embedder: Embedder, linker: MemoryLinker, *, clock: Clock, deadline_s: float
-    ) -> None:
+    def __init__(self, pool: Pool, linker: MemoryLinker, *, clock: Clock) -> None:
         self._pool = pool
-        self._embedder = embedder
         self._linker = linker
         self._clock = clock
-        self._deadline_s = deadline_s
 
     async def step(self, operation: Operation) -> None:
         """Work on the next batch of an operation, or complete it, in one transaction.
@@ -150,8 +143,7 @@ class BulkDocuments:
             for row in rows
         ]
         draft = await self._linker.draft(texts, Extraction())
-        names = await embed_in_time(self._embedder.embed_chunks, draft.new_names(), self._deadline_s)
-        return self._linker.complete(draft, names)
+        return await self._linker.embed_names(draft)
 
 
 def _place(operation: Operation) -> Scope:

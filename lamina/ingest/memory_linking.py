@@ -12,15 +12,16 @@ from uuid import UUID
 
 from cachetools import LRUCache
 
+from lamina.aio.deadline import deadline
 from lamina.core.links import LinkKind
 from lamina.core.memories import Chunk, Edge, Entity, Extraction
 from lamina.core.ports import Embedder
 from lamina.core.scope import Scope
 from lamina.core.tiers import Tier
-from lamina.errors import InvalidInput
+from lamina.errors import InvalidInput, TextRefused
 from lamina.extraction.edges import extract_graph
 from lamina.extraction.name_matching import TextWords, find_places, split_words
-from lamina.ingest.embedding import embed_in_time
+from lamina.ingest.embedding import embed_each, embed_in_time
 from lamina.ingest.name_lookup import EntitiesByName, find_names_in, find_these_names_in
 from lamina.models.batching import mean_vector
 from lamina.stores.postgres.connection import Connection
@@ -205,8 +206,23 @@ class MemoryLinker:
         witnesses = {item.memory: item.witness for item in told.evidence}
         vouched = [replace(item, witness=witnesses.get(item.memory, item.witness)) for item in memories]
         draft = await self.draft(vouched, Extraction(entities=tuple(known.values())))
-        names = await embed_in_time(self._embedder.embed_chunks, draft.new_names(), self._deadline_s)
-        return replace(self.complete(draft, names), evidence=told.evidence)
+        return await self.embed_names(replace(draft, evidence=told.evidence))
+
+    async def embed_names(self, draft: LinkDraft) -> PreparedLinks:
+        """Return the links with the vectors of all names but those that the model refuses, which get no link.
+
+        Raises:
+            Unavailable: If the embedder does not answer in time.
+        """
+        if not (names := draft.new_names()):
+            return self.complete(draft, ())
+        async with deadline("embedder", self._deadline_s):
+            found = dict(zip(names, await embed_each(self._embedder.embed_chunks, names), strict=True))
+        refused = {name_key(name) for name, one in found.items() if isinstance(one, TextRefused)}
+        entities = tuple(item for item in draft.entities if item.key not in refused)
+        evidence = tuple(item for item in draft.evidence if refused.isdisjoint(edge_key(item.edge)[::2]))
+        chunks = [one for one in found.values() if not isinstance(one, TextRefused)]
+        return self.complete(replace(draft, entities=entities, evidence=evidence), chunks)
 
     def complete(self, draft: LinkDraft, embedded_names: Sequence[tuple[Chunk, ...]]) -> PreparedLinks:
         """Return the links with the vectors of all names, given the chunks of the draft's new ones."""

@@ -30,13 +30,7 @@ def build_bulk_notes(settings: Settings, pool: Pool, embedder: Embedder, generat
 
 def build_bulk_documents(settings: Settings, pool: Pool, embedder: Embedder, generation: int) -> BulkDocuments:
     """Build the work on many documents."""
-    return BulkDocuments(
-        pool,
-        embedder,
-        build_memory_linker(settings, embedder, generation),
-        clock=utc_now,
-        deadline_s=settings.write.embed_deadline_s,
-    )
+    return BulkDocuments(pool, build_memory_linker(settings, embedder, generation), clock=utc_now)
 
 
 @dataclass(frozen=True, slots=True)

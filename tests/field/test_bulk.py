@@ -15,6 +15,7 @@ from lamina.stores.postgres.keys import store_key
 from lamina.stores.postgres.operations import MOST_FAILURES
 from lamina.wiring.stores import utc_now
 from tests.support.application import Application
+from tests.support.embedders import Refusing
 
 PATIENCE_S = 120.0
 
@@ -172,6 +173,27 @@ async def test_notes_move_with_their_places_in_every_index_and_are_found_there_a
         events = (await sent(client, "GET", "/v1/events", params=name))["events"]
         kinds[name["workspace"]] = {event["kind"] for event in events if moved in event["ids"]}
     assert kinds == {"Øst 東": {"note.created", "note.deleted"}, "Vest 西": {"note.created"}}
+
+
+async def test_notes_move_without_the_names_that_the_model_refuses(
+    application: Application, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client, here, there = application.client(), place(), place()
+    told = [f"Mira Koskinen works at {name} Harbour." for name in ("Orion", "Unspeakable")]
+    ids = {(await sent(client, "POST", "/v1/notes", json={**here, "content": text}))["id"] for text in told}
+    linker = application.services.workers.notes._linker
+    monkeypatch.setattr(linker, "_embedder", Refusing(linker._embedder, "Unspeakable"))
+
+    body = {**here, "everything": True, "to_workspace": there["workspace"]}
+    operation = await ended(client, await sent(client, "POST", "/v1/notes/bulk", json=body))
+
+    assert operation["counts"] == {"moved": 2}
+    assert await ids_in(client, **there) == ids
+    with psycopg.connect(application.url) as connection:
+        where, of = "WHERE tenant = %s AND workspace = %s", [application.tenant, there["workspace"]]
+        names = connection.execute(f"SELECT name FROM entities {where} ORDER BY name", of).fetchall()  # noqa: S608
+        edges = connection.execute(f"SELECT type FROM edges {where}", of).fetchall()  # noqa: S608
+    assert (names, edges) == ([("Mira Koskinen",), ("Orion Harbour",)], [("works_at",)])
 
 
 async def test_notes_that_move_tell_whom_they_told_and_are_no_further_witnesses(application: Application) -> None:

@@ -16,6 +16,7 @@ from lamina.stores.postgres.keys import store_key
 from lamina.wiring.stores import utc_now
 from tests.field.test_bulk import drift, ended, place, sent
 from tests.support.application import Application
+from tests.support.embedders import Refusing
 
 
 async def say(client: httpx.AsyncClient, count: int, *, role: str = "user", **scope: str) -> set[str]:
@@ -188,6 +189,26 @@ async def test_documents_move_with_their_passages_and_are_found_there_alone(unsh
         assert connection.execute(links, [moved]).fetchall() == [("Vest 西",)]
     assert await events_of(client, "document.deleted", **here) == {moved}
     assert moved in await events_of(client, "document.written", **there)
+
+
+async def test_documents_move_without_the_titles_that_the_model_refuses(
+    application: Application, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client, here, there = application.client(), place(), place()
+    titles = ("Orion", "Unspeakable")
+    documents = [{"title": title, "content": f"{title} has a red keel"} for title in titles]
+    ids = {(await sent(client, "POST", "/v1/documents", json={**here, **document}))["id"] for document in documents}
+    linker = application.services.workers.documents._linker
+    monkeypatch.setattr(linker, "_embedder", Refusing(linker._embedder, "Unspeakable"))
+
+    body = {**here, "everything": True, "to_workspace": there["workspace"]}
+    operation = await ended(client, await sent(client, "POST", "/v1/documents/bulk", json=body))
+
+    assert operation["counts"] == {"moved": 2}
+    assert set(await documents_in(client, **there)) == ids
+    with psycopg.connect(application.url) as connection:
+        names = "SELECT name FROM entities WHERE tenant = %s AND workspace = %s"
+        assert connection.execute(names, [application.tenant, there["workspace"]]).fetchall() == [("Orion",)]
 
 
 @pytest.mark.parametrize("kind", ["notes", "documents"])
