@@ -69,7 +69,7 @@ class Worker:
         async for area, after in self._units(run, partition):
             try:
                 at = await self._work_unit(run, at, area, after)
-            except TextRefused as error:  # It would be refused again; the others are worked on.
+            except TextRefused as error:  # Of a model that takes others, as the job has tried.
                 at = await self._skip_failed(run, partition.number, area, error)
             except (Overtaken, Unavailable, Misconfigured):
                 raise

@@ -11,6 +11,7 @@ import pytest
 from lamina.core.areas import Area
 from lamina.core.principals import KeyRole
 from lamina.core.runs import Order, Run, RunCounts, RunState
+from lamina.errors import Unavailable
 from lamina.maintenance.driver import Driver
 from lamina.maintenance.learning import LearningJob
 from lamina.maintenance.row_writer import RowWriter
@@ -346,6 +347,20 @@ async def test_a_run_whose_words_the_model_refuses_holds_up_no_later_one(
     [problem] = first.problems
     assert "answers 413; it teaches no procedure" in problem
     assert (first.counts.seen, second.counts.seen, second.problems) == (2, 0, ())
+
+
+async def test_a_model_that_refuses_every_text_leaves_all_runs_to_be_learnt_from(
+    application: Application, client: httpx.AsyncClient
+) -> None:
+    await run(client, "s1")
+    order = Order("learning", Area(application.tenant), datetime.now(UTC))
+
+    with pytest.raises(Unavailable, match="answers 413"):
+        await driver_refusing(application, "", page_runs=200).start(order)
+    done = await driver_of(application, "learning").start(order)
+
+    assert (done.state, done.counts.seen, done.problems) == (RunState.DONE, 1, ())
+    assert len(await learnt(client)) == 1
 
 
 async def test_words_of_two_users_that_the_model_refuses_together_teach_nothing(
