@@ -111,7 +111,16 @@ def fitting_text(text: str, most_tokens: int = _MOST_TEXT_TOKENS) -> str:
     clean = storable(text)
     if len(clean) <= MAX_CONTENT_CHARS and language_tokens(clean) <= most_tokens:
         return clean
-    return ends_within(ends_of(clean.strip(), MAX_CONTENT_CHARS - 1), CHARS_PER_TOKEN * most_tokens, quarter_tokens)
+    ends = ends_of(_visible_part(clean.strip()), MAX_CONTENT_CHARS - 1)
+    return ends_within(ends, CHARS_PER_TOKEN * most_tokens, quarter_tokens)
+
+
+def _visible_part(text: str) -> str:
+    """Return a text without what shows nothing before and after it: both ends of the rest show something."""
+    places = range(len(text))
+    first = next((at for at in places if not is_blank(text[at])), len(text))
+    last = next((at for at in reversed(places) if not is_blank(text[at])), -1)
+    return text[first : last + 1]
 
 
 def fitting_id(text: str) -> str:

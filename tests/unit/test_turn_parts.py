@@ -21,6 +21,7 @@ STRANGE = {
     "halves": "\ud83d" * 300_000,
     "nul": "a\0" * 1_000_000,
     "blanks": " \n" * 1_000_000 + "x",
+    "invisible": "\u200b" * 130_000 + "word" + "\u200b" * 130_000,
 }
 
 
@@ -45,6 +46,8 @@ def test_a_text_that_is_accepted_is_kept_whole() -> None:
     assert fitting_text(long) == long
     assert fitting_text("ส" * 120_000) == f"{'ส' * 55_000} {'ส' * 55_000}"
     assert fitting_text(f"{' ' * 600_000}here{' ' * 600_000}") == "here"
+    assert fitting_text(STRANGE["invisible"]) == "word"
+    assert fitting_text("\u200b" * 600_000) == ""
 
 
 def test_of_a_text_just_over_the_limit_hardly_anything_is_left_out() -> None:
