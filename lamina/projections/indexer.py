@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import math
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
@@ -29,7 +28,6 @@ GATHER_S = 0.03
 LONGEST_PAUSE_S = 5.0
 # Their sequence numbers are a parameter of every query for further rows, and a crash repeats them.
 MAX_UNFLUSHED = 4096
-FLUSH_SHARE, MOST_INTERVALS = 0.02, 8
 LOOK_S = 1.0
 GIVE_UP_EVERY_S = 3600.0
 # Projections of whose rows a part is taken at once, though more wait.
@@ -163,25 +161,6 @@ def is_for(projection: ProjectionName, payloads: Sequence[str]) -> bool:
     return not payloads or any(not payload or projection in payload.split(",") for payload in payloads)
 
 
-def gathering_s(interval_s: float, since_flush_s: float, flush_took_s: float) -> float:
-    """Return for how long changes gather before they are flushed together.
-
-    The embedded index holds the interpreter while it flushes, for a tenth of a second: where changes come one after the
-    other, flushes have a fiftieth of the time, or changes wait for eight intervals.
-
-    Args:
-        interval_s: How long they wait after a pause.
-        since_flush_s: How long ago the last flush ended.
-        flush_took_s: How long it took.
-
-    >>> gathering_s(0.5, 60, 0.1), gathering_s(0.5, 0.2, 0.002), gathering_s(0.5, 0.2, 0.05), gathering_s(0.5, 0.2, 1)
-    (0.5, 0.5, 2.5, 4.0)
-    """
-    if since_flush_s >= interval_s:
-        return interval_s
-    return min(max(interval_s, flush_took_s / FLUSH_SHARE), MOST_INTERVALS * interval_s)
-
-
 class Follower:
     """Keeps one projection up to date; a failing one holds up no other.
 
@@ -215,7 +194,6 @@ class Follower:
         self._next_look = 0.0
         self._batch_size = batch_size
         self._flush_interval_s = flush_interval_s
-        self._flushed_at, self._flush_took_s = -math.inf, 0.0
         self._applied: list[int] = []
         self._applied_at = -GATHER_S
         self._turn = asyncio.Lock()
@@ -261,8 +239,7 @@ class Follower:
 
     async def _gather_more(self) -> None:
         """Apply all changes of a flush interval, so that one flush serves them."""
-        begin = time.monotonic()
-        deadline = begin + gathering_s(self._flush_interval_s, begin - self._flushed_at, self._flush_took_s)
+        deadline = time.monotonic() + self._flush_interval_s
         while (left := deadline - time.monotonic()) > 0 and len(self._applied) < MAX_UNFLUSHED:
             # Not wait_for: in Python 3.11 it loses a cancellation that comes together with the event.
             with suppress(TimeoutError):
@@ -299,10 +276,7 @@ class Follower:
         # A store that cannot flush may have lost changes: then they are all applied again.
         applied, self._applied = self._applied, []
         if applied:
-            begin = time.monotonic()
             await self._projection.flush()
-            self._flushed_at = time.monotonic()
-            self._flush_took_s = self._flushed_at - begin
             await self._do_beside(methodcaller("flush"))
             # Only after the flush: a row that left the outbox before would be lost in a crash.
             await self._outbox.finish(applied)

@@ -15,8 +15,7 @@ class IndexerSettings(Section):
     flush_interval_s: float = Field(
         0.5,
         gt=0,
-        description="Seconds for which applied changes wait to be flushed together; they are visible already. "
-        "Up to eight times as long where changes come without a pause and flushes are slow.",
+        description="Seconds for which applied changes wait to be flushed together; they are visible already.",
     )
     poll_interval_s: float = Field(2.0, gt=0, description="Longest sleep without a notification, in seconds.")
 

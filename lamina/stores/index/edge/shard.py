@@ -128,7 +128,7 @@ class QdrantEdgeIndex:
                 self._index_fields()
 
     def flush(self) -> None:
-        """Write everything applied so far to disk: some 20 to 100 ms, in which no other thread of Python runs."""
+        """Write everything applied so far to disk; takes some 20 ms."""
         with self._lock:
             self._shard.flush()
 
