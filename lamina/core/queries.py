@@ -231,7 +231,7 @@ class Query:
     def __setstate__(self, state: Sequence[object]) -> None:
         """Take over the fields that another process sent; one of an earlier release reads nothing late."""
         names = [field.name for field in fields(self)]
-        missing = [False if name.startswith("late_") else None for name in names[len(state) :]]
+        missing = [False if field.name.startswith("late_") else field.default for field in fields(self)[len(state) :]]
         values = dict(zip(names, [*state, *missing], strict=False))
         values["time"] = AskedTime.from_parts(values["time"])
         for name, value in values.items():

@@ -112,7 +112,7 @@ def test_torch_is_demanded_where_its_tests_are_run_on_purpose() -> None:
     assert "LAMINA_TEST_TORCH=1 .venv-torch/bin/python -m pytest -m torch" in recipe("test-torch")
     assert "LAMINA_TEST_TORCH" not in recipe("test")
     assert re.findall(r"^for step in (.+);", (ROOT / ".ci" / "run").read_text(), re.MULTILINE) == [
-        "check test test-objects test-torch 'test-doors langgraph openai-agents'"
+        "check test test-cluster test-objects test-torch 'test-doors langgraph openai-agents'"
     ]
 
 
