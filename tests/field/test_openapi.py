@@ -17,7 +17,7 @@ from lamina.core.principals import KeyRole
 from tests.support.application import Application
 from tests.support.effort import IS_LONG
 
-EXAMPLES = 60 if IS_LONG else 3
+EXAMPLES = 60 if IS_LONG else 2
 BUDGET_S = 600.0 if IS_LONG else 60.0
 MODES = (schemathesis.GenerationMode.POSITIVE, schemathesis.GenerationMode.NEGATIVE)
 CHECKS = (
