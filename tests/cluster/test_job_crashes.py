@@ -195,6 +195,8 @@ def dumped(url: str) -> dict[str, list[Any]]:
 
 def rows_of(connection: "psycopg.Connection[dict[str, Any]]", table: str, models: Mapping[int, str]) -> list[Any]:
     rows = connection.execute(sql.SQL("SELECT * FROM {}").format(sql.Identifier(table))).fetchall()
+    for plan in (row["plan"] for row in rows if "plan" in row):
+        plan.pop("attempt", None)  # One more for each kill.
     kept = [
         {
             column: models[value] if column == "generation" else value
