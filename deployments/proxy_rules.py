@@ -25,7 +25,7 @@ PAGE_COST = 100
 _RETRY_AFTER_S = 60
 _TARPIT_S = 1
 _BEGINNING_BYTES = 15 * 1024
-"""Of a body, for which is waited: what fits into HAProxy's buffer by default; an operator may give it a larger one."""
+"""Bytes of a body that HAProxy waits for: they fit into its buffer, which an operator may enlarge."""
 MOST_BODY_BYTES = 32 * 1024 * 1024
 """The most that a route takes: of a body that is declared larger nothing is waited for."""
 _EXPECTED_BYTES = 1024 * 1024

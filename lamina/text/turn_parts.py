@@ -116,7 +116,7 @@ def fitting_text(text: str, most_tokens: int = _MOST_TEXT_TOKENS) -> str:
 
 
 def _visible_part(text: str) -> str:
-    """Return a text without what shows nothing before and after it: both ends of the rest show something."""
+    """Return a text without the invisible characters at its ends."""
     places = range(len(text))
     first = next((at for at in places if not is_blank(text[at])), len(text))
     last = next((at for at in reversed(places) if not is_blank(text[at])), -1)

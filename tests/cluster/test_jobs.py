@@ -1,4 +1,4 @@
-"""Jobs and their scheduler over a real Ray: whoever is killed, a run comes to its end."""
+"""Jobs and their scheduler on a real Ray, where workers and schedulers are killed."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""The start of `lamina up` on a real Ray without what it wants."""
+"""Starts of `lamina up` without a store, or after its first raylet has ended."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""The scheduler of jobs, in this process: what is queued or due is run once."""
+"""The scheduler of jobs, in this process: it starts each queued or due run once."""
 
 import asyncio
 import time

@@ -1,4 +1,4 @@
-"""A store whose data are put back as they were, and how it gets what it lacks."""
+"""Put a store's data back as they were, and check that it is filled again."""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -49,7 +49,7 @@ async def drift(app: Application, name: ProjectionName) -> int:
 
 
 async def mended(app: Application, name: ProjectionName) -> tuple[int, list[str]]:
-    """Look after a store as searches do; return how much it differed, and what was said."""
+    """Have a store's losses noticed and made up for; return its drift before, and the warnings."""
     watched, said = watch(app, name), []
     before = await drift(app, name)
     for _ in range(2):
@@ -66,7 +66,7 @@ async def mended(app: Application, name: ProjectionName) -> tuple[int, list[str]
 async def restored(
     app: Application, name: ProjectionName, save: Callable[[], object], put_back: Callable[[], object]
 ) -> tuple[int, list[str], int]:
-    """Remember, save, remember more and forget, put back what was saved; return drift, what was said, drift after."""
+    """Put back an earlier state of a store; return its drift, the warnings, and its drift after the repair."""
     await watch(app, name).store.belong_to(read_installation(app.url))
     await remember(app, BEFORE)
     gone = await remember(app, GONE)

@@ -17,7 +17,7 @@ SHORT = [f"word{number}" for number in range(256)]
 
 @dataclass
 class Model:
-    """Refuses calls that hold a text with the word, and keeps what it was asked."""
+    """Refuses every call with a text that holds this word, and records the calls."""
 
     calls: list[Sequence[str]] = field(default_factory=list)
     tenants: set[str] = field(default_factory=set)
