@@ -6,10 +6,13 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from lamina.core.memories import Role
 from lamina.core.profiles import ProfileStatement
 from lamina.extraction.edges import speaker_name
+from lamina.extraction.entities import MAX_NAME_CHARS
 from lamina.stores.postgres.messages import PreparedMessage
 from lamina.text.normal_forms import normalised
 from lamina.text.words import name_key
 
+MOST_NAMES = 16
+"""Of a user, compared with each speaker of a turn: a profile may hold thousands."""
 SpeakerNames = Mapping[str, str | None]
 """Who said each message of a user, by ``message:<id>``; ``None`` where it names nobody."""
 
@@ -35,10 +38,12 @@ def sources_of_user(
         names: The user's, as the profile gives them.
         others: Who else speaks in the session.
     """
-    known = [_words(user.partition("@")[0]), *map(_words, names)]
+    usual = [name for name in names if len(name) <= MAX_NAME_CHARS][:MOST_NAMES]
+    known = [_words(user.partition("@")[0]), *map(_words, usual)]
 
     def is_user(speaker: str | None) -> bool:
-        return speaker is None or any(_are_of_one_name(_words(speaker), other) for other in known)
+        words = _words(speaker or "")
+        return speaker is None or any(_are_of_one_name(words, other) for other in known)
 
     own = {source for source, speaker in speakers.items() if is_user(speaker)}
     if own or any(map(is_user, others)):

@@ -1,5 +1,6 @@
 """Whose the statements of a turn are."""
 
+import time
 from uuid import UUID
 
 import pytest
@@ -80,6 +81,17 @@ def test_beside_the_user_another_speaker_says_nothing_of_the_user(
     assert told(user, speaker, None, names=names) == [None]
     assert told(user, speaker, names=names, others=(own,)) == []
     assert told(user, speaker, names=names, others=(None,)) == []
+
+
+def test_a_profile_of_thousands_of_names_takes_no_longer_than_one_of_some() -> None:
+    speakers = {f"message:{place}": f"Speaker {place} of the town" for place in range(256)}
+    many = ["Ann", "x " * 30_000, *(f"n{place}" for place in range(7_000))]
+
+    begin = time.process_time()
+    own = sources_of_user(speakers | {"message:ann": "Ann"}, "u-4711", many)
+
+    assert own == {"message:ann"}
+    assert time.process_time() - begin < 2  # Each with each takes ten seconds.
 
 
 def test_of_several_strangers_nobody_is_the_user() -> None:
