@@ -1,5 +1,6 @@
 """`python -m benchmarks NAME`: measure a running Lamina, or one that is started for the purpose."""
 
+import signal
 import sys
 
 import typer
@@ -70,6 +71,8 @@ app.command("swarm")(swarm.measure)
 
 def main() -> None:
     """Run a benchmark; an error of the library is one line, never a traceback."""
+    # `timeout` and supervisors end it so; what it has started ends with it, as by Ctrl-C.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         app()
     except LaminaError as error:

@@ -2,11 +2,13 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 from cachetools import TTLCache
 from numpy.typing import NDArray
 
+from lamina.aio.priority import stand_back
 from lamina.core.memories import Chunk
 from lamina.core.metrics import (
     EMBEDDER_BATCH,
@@ -67,6 +69,8 @@ class BatchingEmbedder:
         self._meter = meter
         self._in_hand = 0
         self._cutting = asyncio.Semaphore(1)
+        # A search on its way needs the processors more than what is written, of which one tenant may send any amount.
+        self._written = ThreadPoolExecutor(model.passes_at_once, "written", initializer=stand_back)
         self._names: TTLCache[tuple[str, str], bytes] = TTLCache(MOST_NAMES, NAMES_S)
         self._lanes = ModelLanes(
             self._encode,
@@ -143,9 +147,11 @@ class BatchingEmbedder:
         async with self._cutting:
             return await asyncio.to_thread(_cut, self._model, texts)
 
-    async def _encode(self, pieces: Sequence[str], tokens: Sequence[int]) -> list[bytes]:
+    async def _encode(self, pieces: Sequence[str], tokens: Sequence[int], is_question: bool) -> list[bytes]:
         distinct = dict(zip(pieces, tokens, strict=True))
-        rows = await asyncio.to_thread(encode_pieces, self._model, distinct, self._meter)
+        threads = None if is_question else self._written
+        loop = asyncio.get_running_loop()
+        rows = await loop.run_in_executor(threads, encode_pieces, self._model, distinct, self._meter)
         vector_of = dict(zip(distinct, rows, strict=True))
         return [vector_of[piece] for piece in pieces]
 

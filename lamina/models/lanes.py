@@ -24,7 +24,7 @@ _LATEST = 2
 PASSES_PLANNED = 4
 """Passes of what is written that are sorted by length together; a question is embedded between any two of them."""
 
-Encode = Callable[[Sequence[str], Sequence[int]], Awaitable[Sequence[bytes]]]
+Encode = Callable[[Sequence[str], Sequence[int], bool], Awaitable[Sequence[bytes]]]
 
 
 @dataclass(slots=True, eq=False)
@@ -121,7 +121,7 @@ class ModelLanes:
     question nor a short write. A pass that fails is embedded again call by call: one fails by its own texts alone.
 
     Args:
-        encode: Embeds texts, given their tokens.
+        encode: Embeds texts, given their tokens and whether they are questions.
         most_texts: Most texts of a pass.
         most_tokens: Most tokens of a pass, padding included.
         at_once: Passes that run side by side.
@@ -210,7 +210,8 @@ class ModelLanes:
         tokens = [call.tokens[place] for call, place in batch.items]
         began = self._clock()
         try:
-            vectors = await self._encode([call.pieces[place] for call, place in batch.items], tokens)
+            pieces = [call.pieces[place] for call, place in batch.items]
+            vectors = await self._encode(pieces, tokens, batch.is_question)
         except Exception as error:  # noqa: BLE001 - every waiter must learn of it
             calls = list(dict.fromkeys(call for call, _ in batch.items))
             if len(calls) == 1:

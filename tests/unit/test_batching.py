@@ -1,4 +1,5 @@
 import asyncio
+import os
 import threading
 from collections.abc import Sequence
 
@@ -8,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from lamina.aio.priority import NICENESS
 from lamina.core.memories import Chunk
 from lamina.core.ports import ModelIdentity
 from lamina.core.quotas import Resource, counted_spending
@@ -37,6 +39,7 @@ class Letters:
         self.passes_at_once = at_once
         self.batches: list[list[str]] = []
         self.threads: set[int] = set()
+        self.niceness: dict[str, int] = {}
         self.running = threading.Event()
         self.go = threading.Event()
         self.go.set()
@@ -44,6 +47,7 @@ class Letters:
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
         self.batches.append(list(texts))
         self.threads.add(threading.get_ident())
+        self.niceness |= dict.fromkeys(texts, os.getpriority(os.PRIO_PROCESS, threading.get_native_id()))
         self.running.set()
         self.go.wait(5)
         rows = np.full((len(texts), 26), 0.01, dtype=np.float32)
@@ -176,6 +180,17 @@ async def test_the_model_works_off_the_event_loop() -> None:
     assert threading.get_ident() not in model.threads
 
 
+async def test_what_is_written_stands_back_behind_questions_for_the_processors() -> None:
+    model = Letters()
+    embedder = BatchingEmbedder(model)
+    usual = os.getpriority(os.PRIO_PROCESS, 0)
+
+    await embedder.embed_chunks(["written"])
+    await embedder.embed_questions(["asked"])
+
+    assert model.niceness == {"written": usual + NICENESS, "asked": usual}
+
+
 async def test_texts_that_arrive_while_a_batch_runs_make_up_the_next_one_each_with_its_own_answer() -> None:
     model = Letters()
     embedder = BatchingEmbedder(model)
@@ -289,7 +304,7 @@ async def test_the_size_of_a_pass_follows_the_speed_of_the_model(seconds_per_tok
     now = 0.0
     passes: list[int] = []
 
-    async def encode(texts: Sequence[str], tokens: Sequence[int]) -> Sequence[bytes]:
+    async def encode(texts: Sequence[str], tokens: Sequence[int], is_question: bool) -> Sequence[bytes]:
         nonlocal now
         now += sum(tokens) * seconds_per_token
         passes.append(sum(tokens))
@@ -322,7 +337,7 @@ async def test_passes_run_side_by_side_and_questions_keep_one_place() -> None:
     most, running = 0, 0
     go = asyncio.Event()
 
-    async def encode(texts: Sequence[str], tokens: Sequence[int]) -> Sequence[bytes]:
+    async def encode(texts: Sequence[str], tokens: Sequence[int], is_question: bool) -> Sequence[bytes]:
         nonlocal most, running
         running += 1
         most = max(most, running)
@@ -368,7 +383,7 @@ async def test_questions_gather_beside_the_pass_of_another_until_they_fill_one(
 ) -> None:
     sizes, go = list[int](), asyncio.Event()
 
-    async def encode(texts: Sequence[str], _: Sequence[int]) -> Sequence[bytes]:
+    async def encode(texts: Sequence[str], _: Sequence[int], is_question: bool) -> Sequence[bytes]:
         sizes.append(len(texts))
         await go.wait()
         return [text.encode() for text in texts]
@@ -390,7 +405,7 @@ async def test_questions_gather_beside_the_pass_of_another_until_they_fill_one(
 async def test_questions_of_one_tenant_leave_the_last_place_to_another_that_asked_lately() -> None:
     running, go, now = list[str](), asyncio.Event(), 0.0
 
-    async def encode(texts: Sequence[str], _: Sequence[int]) -> Sequence[bytes]:
+    async def encode(texts: Sequence[str], _: Sequence[int], is_question: bool) -> Sequence[bytes]:
         running.extend(texts)
         await go.wait()
         return [b""] * len(texts)
@@ -455,7 +470,7 @@ async def test_a_tenant_waits_for_no_book_of_another_tenant() -> None:
 async def test_one_small_call_after_another_does_not_hold_up_what_is_planned() -> None:
     order: list[str] = []
 
-    async def encode(texts: Sequence[str], _: Sequence[int]) -> Sequence[bytes]:
+    async def encode(texts: Sequence[str], _: Sequence[int], is_question: bool) -> Sequence[bytes]:
         order.extend(texts)
         await asyncio.sleep(0)
         return [b""] * len(texts)
@@ -654,7 +669,7 @@ def test_the_length_of_hashed_vectors_is_part_of_the_models_identity() -> None:
 async def test_sixteen_questions_at_a_time_are_few_full_passes_and_one_alone_is_one_at_once() -> None:
     passes: list[int] = []
 
-    async def encode(texts: Sequence[str], tokens: Sequence[int]) -> Sequence[bytes]:
+    async def encode(texts: Sequence[str], tokens: Sequence[int], is_question: bool) -> Sequence[bytes]:
         passes.append(len(texts))
         await asyncio.sleep(0)
         return [b""] * len(texts)
@@ -674,7 +689,7 @@ async def test_sixteen_questions_at_a_time_are_few_full_passes_and_one_alone_is_
 async def test_what_is_written_does_not_take_the_place_of_questions_that_wait_for_more() -> None:
     passes: list[tuple[str, ...]] = []
 
-    async def encode(texts: Sequence[str], tokens: Sequence[int]) -> Sequence[bytes]:
+    async def encode(texts: Sequence[str], tokens: Sequence[int], is_question: bool) -> Sequence[bytes]:
         passes.append(tuple(texts))
         await asyncio.sleep(0)
         return [b""] * len(texts)
@@ -694,7 +709,7 @@ async def test_what_is_written_does_not_take_the_place_of_questions_that_wait_fo
 async def test_a_call_that_was_given_up_is_not_embedded_alone_where_its_pass_failed() -> None:
     seen, has_begun, goes_on = list[list[str]](), asyncio.Event(), asyncio.Event()
 
-    async def encode(pieces: Sequence[str], tokens: Sequence[int]) -> list[bytes]:
+    async def encode(pieces: Sequence[str], tokens: Sequence[int], is_question: bool) -> list[bytes]:
         seen.append(list(pieces))
         if pieces == ["busy"]:
             has_begun.set()
