@@ -28,6 +28,8 @@ GATHER_S = 0.03
 LONGEST_PAUSE_S = 5.0
 # Their sequence numbers are a parameter of every query for further rows, and a crash repeats them.
 MAX_UNFLUSHED = 4096
+FLUSH_SHARE, LONGEST_UNFLUSHED_S = 20, 5.0
+"""While changes keep coming, flushes take a twentieth of the time; but none waits longer than this for its own."""
 LOOK_S = 1.0
 GIVE_UP_EVERY_S = 3600.0
 # Projections of whose rows a part is taken at once, though more wait.
@@ -161,6 +163,21 @@ def is_for(projection: ProjectionName, payloads: Sequence[str]) -> bool:
     return not payloads or any(not payload or projection in payload.split(",") for payload in payloads)
 
 
+def flush_due(began: float, applied_at: float, *, interval_s: float, flush_s: float) -> float:
+    """Return when applied changes are flushed: after a pause of the writers, or in time while they go on.
+
+    The embedded index holds the interpreter while the disk writes, 20 to 270 ms: everybody waits for it.
+
+    Args:
+        began: When the first of them was applied, in seconds, like every other time here.
+        applied_at: When the last one was.
+        interval_s: How long they wait for more.
+        flush_s: How long the last flush took.
+    """
+    latest_s = max(interval_s, min(FLUSH_SHARE * flush_s, LONGEST_UNFLUSHED_S))
+    return min(applied_at + interval_s, began + latest_s)
+
+
 class Follower:
     """Keeps one projection up to date; a failing one holds up no other.
 
@@ -196,6 +213,7 @@ class Follower:
         self._flush_interval_s = flush_interval_s
         self._applied: list[int] = []
         self._applied_at = -GATHER_S
+        self._flush_s = 0.0
         self._turn = asyncio.Lock()
         self.wake = asyncio.Event()
 
@@ -238,9 +256,12 @@ class Follower:
             await self._look_for_build()
 
     async def _gather_more(self) -> None:
-        """Apply all changes of a flush interval, so that one flush serves them."""
-        deadline = time.monotonic() + self._flush_interval_s
-        while (left := deadline - time.monotonic()) > 0 and len(self._applied) < MAX_UNFLUSHED:
+        """Apply all changes that come until the next flush, so that one serves them."""
+        began = time.monotonic()
+        while len(self._applied) < MAX_UNFLUSHED:
+            due = flush_due(began, self._applied_at, interval_s=self._flush_interval_s, flush_s=self._flush_s)
+            if (left := due - time.monotonic()) <= 0:
+                break
             # Not wait_for: in Python 3.11 it loses a cancellation that comes together with the event.
             with suppress(TimeoutError):
                 async with asyncio.timeout(left):
@@ -276,7 +297,9 @@ class Follower:
         # A store that cannot flush may have lost changes: then they are all applied again.
         applied, self._applied = self._applied, []
         if applied:
+            began = time.monotonic()
             await self._projection.flush()
+            self._flush_s = time.monotonic() - began
             await self._do_beside(methodcaller("flush"))
             # Only after the flush: a row that left the outbox before would be lost in a crash.
             await self._outbox.finish(applied)

@@ -15,7 +15,8 @@ class IndexerSettings(Section):
     flush_interval_s: float = Field(
         0.5,
         gt=0,
-        description="Seconds for which applied changes wait to be flushed together; they are visible already.",
+        description="Seconds for which applied changes wait for more, to be flushed together; they are visible "
+        "already. While more keep coming, they wait until flushes take a twentieth of the time, and 5 s at most.",
     )
     poll_interval_s: float = Field(2.0, gt=0, description="Longest sleep without a notification, in seconds.")
 

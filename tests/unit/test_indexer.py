@@ -6,7 +6,7 @@ from uuid import UUID
 import pytest
 
 from lamina.core.ports import Change
-from lamina.projections.indexer import LOOK_S, Follower, is_for
+from lamina.projections.indexer import LOOK_S, Follower, flush_due, is_for
 from tests.support.virtual_time import in_virtual_time
 
 
@@ -84,6 +84,23 @@ async def until(condition: object) -> None:
 
 
 @in_virtual_time
+@pytest.mark.parametrize(
+    ("applied_at", "flush_s", "due"),
+    [
+        (10.0, 0.01, 10.5),
+        (10.3, 0.01, 10.5),
+        (10.3, 0.03, 10.6),
+        (10.9, 0.1, 11.4),
+        (13.0, 0.1, 12.0),
+        (99.0, 9.0, 15.0),
+    ],
+)
+async def test_a_flush_waits_for_a_pause_and_takes_a_twentieth_of_the_time(
+    applied_at: float, flush_s: float, due: float
+) -> None:
+    assert flush_due(10.0, applied_at, interval_s=0.5, flush_s=flush_s) == pytest.approx(due)
+
+
 async def test_a_change_is_visible_before_it_is_flushed_and_leaves_the_outbox_after() -> None:
     outbox, projection = MemoryOutbox(), MemoryProjection()
     outbox.write(1, version=1)
