@@ -23,12 +23,15 @@ from lamina.core.scope import Scope
 from lamina.embedded import EmbeddedFalkorDB
 from lamina.errors import Misconfigured, Unavailable
 from lamina.settings.stores import EmbeddedFalkorDBSettings, Neo4jServerSettings
+from lamina.stores.graph import neo4j
 from lamina.stores.graph.falkordb import falkordb_graph
 from lamina.stores.graph.neo4j import neo4j_graph
 from lamina.stores.graph.store import CypherGraph
 from tests.support.bolt import FalkorDBByBolt, bolt_graph, bolt_server, free_bolt_port
 from tests.support.wires import new_certificate, silence, tls_front
 
+# Of writes that are tried again for five seconds, where nothing comes in between.
+SOON_S = 0.2
 MORNING = datetime(2026, 3, 1, 8, tzinfo=UTC)
 NOTE, ADA = sorted(uuid.uuid4() for _ in range(2))
 FRONTIER = Frontier(Scope("t", "w", "n"), (ADA,), kinds=(), fan_out=10)
@@ -143,7 +146,9 @@ async def test_a_server_that_says_nothing_is_given_up_in_time(kind: str) -> None
 
 
 @pytest.mark.parametrize("kind", ["falkordb", "neo4j"])
-async def test_a_search_does_not_wait_for_a_server_that_is_gone(kind: str) -> None:
+async def test_a_search_does_not_wait_for_a_server_that_is_gone(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    # No search, but the probe that follows it tries a statement that writes.
+    monkeypatch.setattr(neo4j, "RETRY_WRITES_FOR_S", SOON_S)
     if kind == "falkordb":
         store: CypherGraph = falkordb_graph("redis://127.0.0.1:1", connections=1, read_deadline_s=60)
     else:
@@ -200,7 +205,7 @@ async def test_a_falkordb_that_wants_a_password_is_no_outage() -> None:
             await store.close()
 
 
-async def test_a_bolt_server_is_trusted_by_its_certificate_alone() -> None:
+async def test_a_bolt_server_is_trusted_by_its_certificate_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     with tempfile.TemporaryDirectory(prefix="lamina-test-", ignore_cleanup_errors=True) as folder, ExitStack() as stack:
         url = stack.enter_context(bolt_server(Path(folder)))
         certificate = new_certificate(Path(folder), "own")
@@ -210,6 +215,7 @@ async def test_a_bolt_server_is_trusted_by_its_certificate_alone() -> None:
         lax = bolt_graph(f"bolt+ssc://localhost:{port}", read_deadline_s=60)
 
         await lax.apply(NODES)
+        monkeypatch.setattr(neo4j, "RETRY_WRITES_FOR_S", SOON_S)
         with pytest.raises(Unavailable, match=r"(?i)certificate|encrypted|secure"):
             await strict.apply(NODES)
 

@@ -19,6 +19,7 @@ from lamina.core.scope import Scope
 from lamina.embedded import EmbeddedFalkorDB
 from lamina.errors import Unavailable
 from lamina.settings.stores import Neo4jServerSettings
+from lamina.stores.graph import neo4j
 from lamina.stores.graph.falkordb import GRAPH, falkordb_graph
 from lamina.stores.graph.neo4j import neo4j_graph
 from lamina.stores.graph.store import CypherGraph, statement
@@ -548,7 +549,10 @@ async def test_applying_nothing_and_flushing_are_no_errors(store: CypherGraph) -
     await store.flush()
 
 
-async def test_a_server_that_is_not_there_is_unavailable(tmp_path: Path, world: World) -> None:
+async def test_a_server_that_is_not_there_is_unavailable(
+    tmp_path: Path, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(neo4j, "RETRY_WRITES_FOR_S", 0.2)
     stores = [
         falkordb_graph(f"unix://{tmp_path}/nothing", connections=1, read_deadline_s=1),
         neo4j_graph(Neo4jServerSettings(url="bolt://127.0.0.1:1"), read_deadline_s=1),

@@ -25,6 +25,7 @@ from lamina.client.mirror import FolderAwayError, FolderMirror, FolderRules, Syn
 from lamina.core.principals import KeyRole
 from lamina.errors import InvalidInput, LaminaError, LimitReached
 from tests.support.application import Application
+from tests.support.uvicorn_server import serving
 
 SCOPE = {"workspace": "atlas"}
 
@@ -32,13 +33,10 @@ SCOPE = {"workspace": "atlas"}
 @asynccontextmanager
 async def served(app: Application, port: int = 0) -> AsyncIterator[int]:
     listening = socket.create_server(("127.0.0.1", port))
-    server = uvicorn.Server(uvicorn.Config(app.api, lifespan="off", log_level="critical"))
-    serving = asyncio.create_task(server._serve([listening]))
     try:
-        yield listening.getsockname()[1]
+        async with serving(uvicorn.Config(app.api, lifespan="off", log_level="critical"), [listening]):
+            yield listening.getsockname()[1]
     finally:
-        server.should_exit = server.force_exit = True
-        await serving
         listening.close()
 
 

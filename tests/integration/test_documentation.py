@@ -19,6 +19,7 @@ import uvicorn
 from lamina.core.principals import KeyRole
 from tests.support.application import Application
 from tests.support.examples import Exchange, blocks_of, difference, exchanges_of, filled, links_of
+from tests.support.uvicorn_server import serving
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -106,11 +107,8 @@ async def _sent(app: Application, example: Exchange, key: str, captured: dict[st
 async def _served(app: Application) -> AsyncIterator[str]:
     """Serve the application on a free port of this machine."""
     listening = socket.create_server(("127.0.0.1", 0))
-    server = uvicorn.Server(uvicorn.Config(app.api, lifespan="off", log_level="warning"))
-    serving = asyncio.create_task(server.serve([listening]))
     try:
-        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+        async with serving(uvicorn.Config(app.api, lifespan="off", log_level="warning"), [listening]):
+            yield f"http://127.0.0.1:{listening.getsockname()[1]}"
     finally:
-        server.should_exit = True
-        await serving
         listening.close()

@@ -170,10 +170,10 @@ async def test_a_bound_key_follows_its_own_and_a_foreign_tenant_nothing(app: App
 
 @pytest.mark.parametrize("accept", ["application/json", "text/event-stream"])
 @pytest.mark.parametrize("last", ["garbage", "", "1", "0" * 200, "é", "' OR 1=1 --"])
-async def test_garbage_in_the_place_of_an_event_is_refused(app: Application, accept: str, last: str) -> None:
+async def test_garbage_in_the_place_of_an_event_is_refused(application: Application, accept: str, last: str) -> None:
     headers = {"Accept": accept, "Last-Event-ID": last.encode()}
 
-    answer = await app.client().get("/v1/events", headers=headers)  # type: ignore[arg-type]
+    answer = await application.client().get("/v1/events", headers=headers)  # type: ignore[arg-type]
 
     assert answer.status_code == 422, answer.text
     assert answer.json()["errors"][0]["field"] == "Last-Event-ID"
@@ -312,8 +312,8 @@ async def test_a_quiet_stream_ends_with_its_key_long_before_it_says_so(database:
             assert [line async for line in lines if line] == []
 
 
-async def test_the_head_of_a_stream_ends(app: Application) -> None:
-    answer = await app.client().head("/v1/events", headers=STREAM)
+async def test_the_head_of_a_stream_ends(application: Application) -> None:
+    answer = await application.client().head("/v1/events", headers=STREAM)
 
     assert answer.status_code == 200
     assert answer.headers["content-type"].startswith("text/event-stream")

@@ -5,6 +5,7 @@ import base64
 import json
 import time
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -16,12 +17,14 @@ from pydantic import ValidationError
 from starlette.responses import JSONResponse, Response
 
 from lamina.core.principals import KeyRole, Verb
+from lamina.embedded import EmbeddedPostgres
 from lamina.errors import InvalidToken, Unavailable
 from lamina.models.hashing import HashingModel
 from lamina.settings.doors import AuthSettings, JwtSettings
 from lamina.stores.token_issuer import MIN_REFRESH_S, STALE_S, TokenIssuer
 from lamina.wiring.tokens import build_token_issuer
 from tests.support.application import Application, running, settings_for
+from tests.support.databases import new_database
 from tests.support.issuer import AUDIENCE, Issuer, issuing, new_private_key
 from tests.support.mcp import call, post
 
@@ -35,9 +38,27 @@ async def issuer() -> AsyncIterator[Issuer]:
         yield made
 
 
-@pytest.fixture
-async def app(database: str, tmp_path: Path, issuer: Issuer) -> AsyncIterator[Application]:
-    settings = settings_for(database, tmp_path, auth={"jwt": {"issuer": issuer.url, "audience": AUDIENCE}})
+@pytest.fixture(scope="module")
+async def known_issuer() -> AsyncIterator[Issuer]:
+    """The issuer that the application of all tests here believes; its keys stay as they are."""
+    async with issuing() as made:
+        made.new_key("first")
+        yield made
+
+
+@pytest.fixture(scope="module")
+async def app(
+    postgres: EmbeddedPostgres, known_issuer: Issuer, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[Application]:
+    with new_database(postgres) as database:
+        async with believing(known_issuer, database, tmp_path_factory.mktemp("tokens")) as made:
+            yield made
+
+
+@asynccontextmanager
+async def believing(issuer: Issuer, database: str, folder: Path) -> AsyncIterator[Application]:
+    """Run an application that takes tokens of an issuer."""
+    settings = settings_for(database, folder, auth={"jwt": {"issuer": issuer.url, "audience": AUDIENCE}})
     async with running(settings, database, HashingModel()) as made:
         yield made
 
@@ -71,8 +92,8 @@ async def test_a_token_is_checked_by_the_keys_that_its_issuer_tells(algorithm: s
     assert issuer.asked.count("/keys") == 1
 
 
-async def test_the_same_token_opens_the_http_api_and_mcp(app: Application, issuer: Issuer) -> None:
-    client = app.client(issuer.token())
+async def test_the_same_token_opens_the_http_api_and_mcp(app: Application, known_issuer: Issuer) -> None:
+    client = app.client(known_issuer.token())
 
     noted = await client.post("/v1/notes", json={"content": "Ann's own note"})
     read = await call(client, "read", id=noted.json()["id"])
@@ -82,7 +103,7 @@ async def test_the_same_token_opens_the_http_api_and_mcp(app: Application, issue
 
 
 async def test_keys_open_what_they_did_before(app: Application) -> None:
-    assert (await app.client().post("/v1/notes", json={"content": "A note"})).status_code == 201
+    assert (await app.client().post("/v1/notes", json={"content": f"A note {uuid4()}"})).status_code == 201
 
 
 WRONG = {
@@ -108,9 +129,9 @@ WRONG = {
 
 @pytest.mark.parametrize("name", WRONG)
 async def test_a_token_with_wrong_claims_is_refused_with_the_way_to_one(
-    app: Application, issuer: Issuer, name: str
+    app: Application, known_issuer: Issuer, name: str
 ) -> None:
-    client = app.client(issuer.token(**WRONG[name]))
+    client = app.client(known_issuer.token(**WRONG[name]))
 
     answers = [await client.get("/v1/notes"), await post(client, "tools/list")]
 
@@ -120,11 +141,11 @@ async def test_a_token_with_wrong_claims_is_refused_with_the_way_to_one(
         assert f'resource_metadata="{METADATA}"' in answer.headers["www-authenticate"]
 
 
-async def test_a_token_that_the_issuer_did_not_sign_is_refused(app: Application, issuer: Issuer) -> None:
-    claims = jwt.decode(issuer.token(), options={"verify_signature": False})
+async def test_a_token_that_the_issuer_did_not_sign_is_refused(app: Application, known_issuer: Issuer) -> None:
+    claims = jwt.decode(known_issuer.token(), options={"verify_signature": False})
     other = new_private_key("RS256")
-    public = issuer.keys["first"][1].public_key()
-    head, body, signature = issuer.token().split(".")
+    public = known_issuer.keys["first"][1].public_key()
+    head, body, signature = known_issuer.token().split(".")
     forged = [
         unsigned(claims),
         unsigned(claims, "NONE"),
@@ -147,10 +168,10 @@ async def test_a_token_that_the_issuer_did_not_sign_is_refused(app: Application,
         assert answer.status_code == 401, token[:80]
 
 
-async def test_a_token_reaches_no_further_than_its_claims(app: Application, issuer: Issuer) -> None:
+async def test_a_token_reaches_no_further_than_its_claims(app: Application, known_issuer: Issuer) -> None:
     await app.client().post("/v1/notes", json={"content": "Bob's", "user": "bob", "workspace": "red"})
-    ann = app.client(issuer.token(workspace="red"))
-    other = app.client(issuer.token(tenant=f"tenant {uuid4()}"))
+    ann = app.client(known_issuer.token(workspace="red"))
+    other = app.client(known_issuer.token(tenant=f"tenant {uuid4()}"))
 
     own = await ann.post("/v1/notes", json={"content": "Ann's"})
 
@@ -190,8 +211,8 @@ async def test_claims_may_have_other_names_and_lie_within_objects(issuer: Issuer
     assert (principal.bounds.workspaces, principal.bounds.users) == (frozenset({"a", "b"}), frozenset())
 
 
-async def test_a_missing_scope_is_refused_with_all_that_the_call_needs(app: Application, issuer: Issuer) -> None:
-    client = app.client(issuer.token(scope="openid lamina:read"))
+async def test_a_missing_scope_is_refused_with_all_that_the_call_needs(app: Application, known_issuer: Issuer) -> None:
+    client = app.client(known_issuer.token(scope="openid lamina:read"))
     note = (await app.client().post("/v1/notes", json={"content": "A note"})).json()
 
     listed = (await post(client, "tools/list")).json()["result"]["tools"]
@@ -217,8 +238,8 @@ async def test_a_missing_scope_is_refused_with_all_that_the_call_needs(app: Appl
             assert METADATA in told
 
 
-async def test_a_token_to_write_alone_reads_no_resource(app: Application, issuer: Issuer) -> None:
-    client = app.client(issuer.token(scope="lamina:write"))
+async def test_a_token_to_write_alone_reads_no_resource(app: Application, known_issuer: Issuer) -> None:
+    client = app.client(known_issuer.token(scope="lamina:write"))
 
     for method, params in (("resources/list", {}), ("prompts/get", {"name": "recall", "arguments": {"query": "x"}})):
         answer = await post(client, method, params)
@@ -255,13 +276,13 @@ async def test_a_service_of_keys_alone_has_no_metadata_and_takes_no_token(
     assert (refused.status_code, refused.headers["www-authenticate"]) == (401, "Bearer")
 
 
-async def test_the_host_of_the_audience_is_a_name_of_this_service(app: Application, issuer: Issuer) -> None:
-    assert (await post(app.client(issuer.token()), "tools/list", Host="memory.example")).status_code == 200
+async def test_the_host_of_the_audience_is_a_name_of_this_service(app: Application, known_issuer: Issuer) -> None:
+    assert (await post(app.client(known_issuer.token()), "tools/list", Host="memory.example")).status_code == 200
 
 
-async def test_a_token_in_the_query_is_no_token(app: Application, issuer: Issuer) -> None:
+async def test_a_token_in_the_query_is_no_token(app: Application, known_issuer: Issuer) -> None:
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app.api), base_url="http://localhost") as client:
-        assert (await client.get("/v1/notes", params={"access_token": issuer.token()})).status_code == 401
+        assert (await client.get("/v1/notes", params={"access_token": known_issuer.token()})).status_code == 401
 
 
 class Clock:
@@ -373,18 +394,21 @@ async def test_an_issuer_that_calls_itself_otherwise_is_believed_nothing(issuer:
             await check.check(other.token(iss=settings.issuer))
 
 
-async def test_an_issuer_that_never_answered_is_an_error_of_the_service(app: Application, issuer: Issuer) -> None:
+async def test_an_issuer_that_never_answered_is_an_error_of_the_service(
+    database: str, tmp_path: Path, issuer: Issuer
+) -> None:
     issuer.is_away = True
 
-    answer = await app.client(issuer.token()).get("/v1/notes")
+    async with believing(issuer, database, tmp_path) as app:
+        answer = await app.client(issuer.token()).get("/v1/notes")
 
     assert (answer.status_code, "issuer" in answer.json()["detail"]) == (503, True)
 
 
 async def test_a_token_of_an_admin_makes_no_key_that_outlives_or_outreaches_it(
-    app: Application, issuer: Issuer
+    app: Application, known_issuer: Issuer
 ) -> None:
-    client = app.client(issuer.token(role="admin"))
+    client = app.client(known_issuer.token(role="admin"))
 
     made = await client.post("/v1/keys", json={"name": "x", "role": "writer"})
     later = await client.post("/v1/keys", json={"name": "x", "role": "writer", "expires_at": "2099-01-01"})

@@ -1,6 +1,5 @@
 """A small issuer of tokens: discovery, its public keys, and tokens of any claims."""
 
-import asyncio
 import json
 import time
 from collections.abc import AsyncIterator
@@ -18,6 +17,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from deployments.environment import free_ports
+from tests.support.uvicorn_server import serving
 
 AUDIENCE = "https://memory.example/mcp"
 PrivateKey = rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey
@@ -103,12 +103,5 @@ async def issuing(path: str = "", *, is_oidc: bool = True) -> AsyncIterator[Issu
     (port,) = free_ports(1)
     issuer = Issuer(port, path, is_oidc)
     app = Starlette(routes=[Route("/{path:path}", issuer.answer)])
-    server = uvicorn.Server(uvicorn.Config(app, port=port, lifespan="off", access_log=False, log_level="critical"))
-    task = asyncio.create_task(server._serve())  # `serve` would take the signals of the tests.
-    while not server.started:  # noqa: ASYNC110 - it tells nobody
-        await asyncio.sleep(0.02)
-    try:
+    async with serving(uvicorn.Config(app, port=port, lifespan="off", access_log=False, log_level="critical")):
         yield issuer
-    finally:
-        server.should_exit = server.force_exit = True
-        await task

@@ -1,7 +1,6 @@
 """An OpenAI-compatible endpoint that answers as a test says, and keeps what it was asked."""
 
 import asyncio
-import contextlib
 import json
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
@@ -15,6 +14,7 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from deployments.environment import free_ports
+from tests.support.uvicorn_server import serving
 
 USAGE = {"prompt_tokens": 50, "completion_tokens": 7, "prompt_tokens_details": {"cached_tokens": 32}}
 
@@ -98,16 +98,28 @@ def chunks(*texts: str) -> Sequence[bytes]:
 @asynccontextmanager
 async def upstream() -> AsyncIterator[Upstream]:
     """Serve an endpoint."""
+    async with upstreams() as (_, renew):
+        yield renew()
+
+
+@asynccontextmanager
+async def upstreams() -> AsyncIterator[tuple[str, Callable[[], Upstream]]]:
+    """Serve one endpoint after another at the same address; gives it, and what makes the next one.
+
+    A request that has come is answered by the one of before, whose streams may still end.
+    """
     (port,) = free_ports(1)
-    served = Upstream(f"http://127.0.0.1:{port}/v1")
-    app = Starlette(routes=[Route("/{path:path}", served.answer, methods=["GET", "POST"])])
-    server = uvicorn.Server(uvicorn.Config(app, port=port, lifespan="off", access_log=False, log_level="critical"))
-    task = asyncio.create_task(server._serve())  # `serve` would take the signals of the tests.
-    while not server.started:  # noqa: ASYNC110 - it tells nobody
-        await asyncio.sleep(0.02)
-    try:
-        yield served
-    finally:
-        server.should_exit = server.force_exit = True
-        with contextlib.suppress(Exception):
-            await task
+    url = f"http://127.0.0.1:{port}/v1"
+    served = Upstream(url)
+
+    def renew() -> Upstream:
+        nonlocal served
+        served = Upstream(url)
+        return served
+
+    async def answer(request: Request) -> Response:
+        return await served.answer(request)
+
+    app = Starlette(routes=[Route("/{path:path}", answer, methods=["GET", "POST"])])
+    async with serving(uvicorn.Config(app, port=port, lifespan="off", access_log=False, log_level="critical")):
+        yield url, renew

@@ -43,17 +43,22 @@ OWN_WAY = "import sys; print('started as Ray does', sys.argv[1:])"
 
 
 @pytest.fixture(scope="module")
-def folder() -> Iterator[Path]:
-    """The folder of an instance with a fork server, and a worker's script beside Ray's own that sets one up."""
+def instance() -> Iterator[tuple[Path, "subprocess.Popen[bytes]"]]:
+    """The folder of an instance with a worker's script beside Ray's own that sets one up, and its fork server."""
     with new_folder() as path:
         (path / "default_worker.py").write_text(WORKER)
         (path / "setup_worker.py").write_text(OWN_WAY)
         server = fork_server.start(path, {**os.environ, "PYTHONPATH": str(ROOT), FOLDER: str(path)})
         try:
-            yield path
+            yield path, server
         finally:
             server.terminate()
             server.wait()
+
+
+@pytest.fixture(scope="module")
+def folder(instance: tuple[Path, "subprocess.Popen[bytes]"]) -> Path:
+    return instance[0]
 
 
 def order(folder: Path, *arguments: str, job: str = "01000000", flag: str = "", is_log: bool = False) -> str:
@@ -182,18 +187,6 @@ def test_a_worker_is_started_as_ray_does_if_the_server_ends_while_it_waits() -> 
         assert said.startswith("started as Ray does")
 
 
-def test_the_servers_of_jobs_end_with_the_one_that_made_them() -> None:
-    with new_folder() as path:
-        server = fork_server.start(path, {**os.environ, "PYTHONPATH": str(ROOT)})
-        (path / "default_worker.py").write_text(WORKER)
-        parent = json.loads(order(path))["parent"]
-
-        server.kill()
-        server.wait()
-
-        assert left_of([parent]) == []
-
-
 def test_a_fork_server_that_ends_by_itself_is_reported_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONHOME", "nowhere")
     said: list[str] = []
@@ -215,3 +208,14 @@ def test_the_end_of_a_fork_server_that_was_asked_to_end_is_not_reported() -> Non
         _fork_server(path, said.append)()
 
     assert said == []
+
+
+def test_the_servers_of_jobs_end_with_the_one_that_made_them(instance: tuple[Path, "subprocess.Popen[bytes]"]) -> None:
+    """The last test: it ends the fork server of the others, for another one would import all once more."""
+    folder, server = instance
+    parent = json.loads(order(folder))["parent"]
+
+    server.kill()
+    server.wait()
+
+    assert left_of([parent]) == []

@@ -86,9 +86,10 @@ CHAINS = (
     ("import lamina.client", HELP),
     (COMMAND, f"{COMMAND}, deployments.local_ray, deployments.starter"),
     ("import deployments.fork_worker",),
-    ("import actors.cache", "import actors.scheduler"),
-    ("import deployments.embedder",),
+    ("import actors.scheduler",),
     (
+        "import actors.cache",
+        "import deployments.embedder",
         "import deployments.searcher",
         "import deployments.indexer",
         "import deployments.router",
