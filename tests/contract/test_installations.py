@@ -2,6 +2,7 @@
 
 import uuid
 from collections.abc import AsyncIterator, Callable, Iterator
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +17,11 @@ from lamina.settings.stores import (
 )
 from lamina.stores.graph.falkordb import falkordb_graph
 from lamina.stores.graph.neo4j import neo4j_graph
+from lamina.stores.graph.store import CypherGraph
 from lamina.stores.index.cold.qdrant import QdrantColdIndex
 from lamina.stores.index.meilisearch.index import MeilisearchIndex
 from lamina.stores.index.qdrant.index import QdrantIndex
-from tests.support.bolt import bolt_graph, bolt_server
+from tests.support.bolt import bolt_graph, bolt_server, take_unanswered
 from tests.support.meilisearch import Wire, served
 from tests.support.scratch import new_folder
 from tests.support.servers import running_falkordb
@@ -43,7 +45,14 @@ def falkordb_alone() -> Iterator[Connect]:
 @pytest.fixture
 def bolt() -> Iterator[Connect]:
     with new_folder() as home, bolt_server(home) as url:
-        yield lambda: bolt_graph(url)
+        made = count()
+
+        def connect() -> CypherGraph:
+            if next(made):
+                take_unanswered(url)
+            return bolt_graph(url)
+
+        yield connect
 
 
 @pytest.fixture

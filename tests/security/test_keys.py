@@ -383,23 +383,23 @@ async def test_an_agents_key_replaces_no_document_that_another_agent_stored_mean
 
 
 async def test_the_command_line_makes_lists_rotates_and_revokes_narrowed_keys(
-    application: Application, tmp_path: Path
+    alone: Application, tmp_path: Path
 ) -> None:
     config = tmp_path / "lamina.yaml"
-    config.write_text(f"postgres: {{kind: server, url: '{application.url}'}}")
+    config.write_text(f"postgres: {{kind: server, url: '{alone.url}'}}")
 
     async def run(*arguments: str) -> str:
         ran = await asyncio.to_thread(CliRunner().invoke, cli, ["keys", *arguments, "--config", str(config)])
         return ran.output if ran.exit_code == 0 else f"{ran.exit_code} {ran.exception}"
 
     async def made(role: str, name: str, *narrowing: str) -> tuple[str, str]:
-        secret = await run("create", "--tenant", application.tenant, "--role", role, "--name", name, *narrowing)
+        secret = await run("create", "--tenant", alone.tenant, "--role", role, "--name", name, *narrowing)
         line = next(line for line in (await run("list")).splitlines() if name in line)
         return secret.strip(), line
 
     secret, line = await made("writer", "buoy", "--namespace", "north", "--agent", "guide", "--verb", "write")
-    written = await application.client(secret).post("/v1/notes", json={"content": "the buoy is red"})
-    note = (await application.client().get("/v1/notes", params={"namespace": "north"})).json()["notes"][0]
+    written = await alone.client(secret).post("/v1/notes", json={"content": "the buoy is red"})
+    note = (await alone.client().get("/v1/notes", params={"namespace": "north"})).json()["notes"][0]
     rotated = (await run("rotate", line.split()[0])).strip()
     _, last = await made("admin", "captain")
     refused, forced = await run("revoke", last.split()[0]), await run("revoke", last.split()[0], "--last")
@@ -408,8 +408,8 @@ async def test_the_command_line_makes_lists_rotates_and_revokes_narrowed_keys(
     assert (note["namespace"], note["agent"]) == ("north", "guide")
     assert "verbs write; namespaces north; agents guide" in line
     assert secret not in line
-    assert (await application.client(secret).post("/v1/notes", json={"content": "x"})).status_code == 401
-    assert (await application.client(rotated).get("/v1/notes")).status_code == 403
+    assert (await alone.client(secret).post("/v1/notes", json={"content": "x"})).status_code == 401
+    assert (await alone.client(rotated).get("/v1/notes")).status_code == 403
     assert "last one" in refused
     assert "is revoked" in forced
 

@@ -65,6 +65,11 @@ def bolt_server(directory: Path, port: int | None = None) -> Iterator[str]:
         stop_process(process, signal.SIGTERM, signal.SIGKILL)
 
 
+def take_unanswered(url: str) -> None:
+    """Open the connection that is not answered after one was closed: the driver would wait two seconds for it."""
+    socket.create_connection(("127.0.0.1", int(url.rpartition(":")[2]))).close()
+
+
 def free_bolt_port() -> int:
     """Return a free port that FalkorDB can listen on: it opens none above 32767, and says nothing.
 

@@ -19,7 +19,6 @@ from deployments.environment import free_ports
 from deployments.patient_server import PatientProtocol, install
 from deployments.restarts import proxy_middlewares, write_haproxy
 from lamina.settings.serving import FrontDoorSettings
-from tests.support.uvicorn_server import serving
 
 START_TIMEOUT_S = 60.0
 
@@ -38,10 +37,16 @@ async def uvicorn_of(
     config = uvicorn.Config(
         lambda: app, factory=True, port=port, lifespan="off", access_log=False, log_level="critical", **options
     )
+    server = uvicorn.Server(config)
+    task = asyncio.create_task(server._serve())  # `serve` would take the signals of the tests.
+    async with asyncio.timeout(START_TIMEOUT_S):
+        while not server.started:  # noqa: ASYNC110 - it tells nobody
+            await asyncio.sleep(0.02)
     try:
-        async with serving(config):
-            yield port
+        yield port
     finally:
+        server.should_exit = server.force_exit = True
+        await task
         PatientProtocol.limits, PatientProtocol.open_connections = before, None
 
 
