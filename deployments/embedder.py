@@ -3,12 +3,10 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 
-from actors import logs
 from actors.instruments import replica_meter, watch
 from deployments.handles import TenantTexts
-from deployments.loopback import listen_on_loopback
+from deployments.replica import begin_replica
 from deployments.scaling import Work
-from deployments.threads import take_short_turns
 from lamina.core.memories import Chunk
 from lamina.core.ports import ModelIdentity, ModelReport, ReportingModel
 from lamina.errors import Misconfigured, Unavailable
@@ -44,9 +42,7 @@ class EmbedderDeployment:
         if model.identity != identity:
             raise Misconfigured(f"the model loaded is {model.identity}, expected {identity}", "set embedding.model")
         self._report = model.report
-        listen_on_loopback()
-        take_short_turns()
-        logs.install(settings.logs)
+        begin_replica(settings.logs)
         meter = replica_meter()
         self._embedder = BatchingEmbedder(model, meter=meter, prefixes=prefixes_of(settings.embedding))
         # The bound method holds the embedder, not this replica: the watching ends with the replica.

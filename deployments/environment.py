@@ -13,8 +13,8 @@ from itertools import islice
 from pathlib import Path
 
 from deployments.fork_worker import FOLDER
-from deployments.loopback import ALONE
 from deployments.proxy_rules import server_variables
+from deployments.replica import ALONE
 from deployments.restarts import CALLBACK, HA_PROXY, write_haproxy
 from lamina.errors import Misconfigured
 from lamina.settings.loading import Settings

@@ -4,11 +4,9 @@ import asyncio
 from collections.abc import Mapping
 from threading import Thread
 
-from actors import logs
 from actors.instruments import replica_meter, watch
 from deployments.handles import Handle, ProjectionHandle
-from deployments.loopback import listen_on_loopback
-from deployments.threads import take_short_turns
+from deployments.replica import begin_replica
 from lamina.core.tiers import TIERS, TierName
 from lamina.settings.loading import Settings
 from lamina.stores.postgres.vector_indexes import choose_index_kinds
@@ -26,9 +24,7 @@ class IndexerDeployment:
     """
 
     def __init__(self, settings: Settings, tiers: Mapping[TierName, Handle]) -> None:
-        listen_on_loopback()
-        take_short_turns()
-        logs.install(settings.logs)
+        begin_replica(settings.logs)
         meter, pool = replica_meter(), build_pool(settings)
         watch(self, "indexer", meter, pool)
         projections = {

@@ -3,10 +3,8 @@
 import asyncio
 from collections.abc import Sequence
 
-from actors import logs
 from actors.instruments import replica_meter, watch
-from deployments.loopback import listen_on_loopback
-from deployments.threads import take_short_turns
+from deployments.replica import begin_replica
 from lamina.settings.loading import Settings
 from lamina.wiring.reranking import build_reranker
 
@@ -25,9 +23,7 @@ class RerankerDeployment:
         reranker = build_reranker(settings, device)
         assert reranker is not None  # noqa: S101 - the application has no such deployment where it is off
         self._reranker = reranker
-        listen_on_loopback()
-        take_short_turns()
-        logs.install(settings.logs)
+        begin_replica(settings.logs)
         watch(self, "reranker", replica_meter())
 
     async def score_many(self, calls: Sequence[RerankCall]) -> list[Sequence[float]]:

@@ -5,14 +5,12 @@ from collections.abc import Mapping
 
 from fastapi import FastAPI
 
-from actors import logs
 from actors.directory import Directory
 from actors.instruments import replica_meter, watch
 from deployments.api import build_api
 from deployments.handles import CalledDeployment, EmbedderHandle, Handle, ProjectionHandle, RerankerHandle, TierHandle
-from deployments.loopback import listen_on_loopback
+from deployments.replica import begin_replica
 from deployments.services import POSTGRES, ServiceParts, build_services
-from deployments.threads import take_short_turns
 from lamina.aio.probing import Probe
 from lamina.core.tiers import TIERS, Tier, TierName
 from lamina.settings.loading import Settings
@@ -46,9 +44,7 @@ class RouterDeployment:
         indexer: Handle,
         reranker: Handle | None = None,
     ) -> None:
-        listen_on_loopback()
-        take_short_turns()
-        logs.install(settings.logs)
+        begin_replica(settings.logs)
         self._pool = pool = build_pool(settings)
         meter = replica_meter()
         watch(self, "router", meter, pool)

@@ -7,11 +7,9 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from actors import logs
 from actors.instruments import replica_meter, watch
-from deployments.loopback import listen_on_loopback
+from deployments.replica import begin_replica
 from deployments.scaling import Work
-from deployments.threads import take_short_turns
 from lamina.aio.probing import Probe, states_of
 from lamina.core.erasures import Remnant
 from lamina.core.links import FollowedLink, Frontier
@@ -60,9 +58,7 @@ class SearcherDeployment:
         self._outbox = Outbox(pool)
         self._generation = generation
         self._work = Work()
-        listen_on_loopback()
-        take_short_turns()
-        logs.install(settings.logs)
+        begin_replica(settings.logs)
         meter = replica_meter()
         if shared is None:
             watch(self, "searcher", meter, pool)

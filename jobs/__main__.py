@@ -82,9 +82,11 @@ def main(
         run = asyncio.run(_run_of(settings, name, undo or show))
     if show is None:
         with on_cluster(settings):
+            from jobs import runner  # noqa: PLC0415 - Ray's flags must be set first
+
             area, at = Area.parse(scope or []), _moment(moment, dry_run)
             order = Order(name, area, at, dry_run, force, settings_digest=settings_digest(settings))
-            run = asyncio.run(_run_to_end(settings, order) if undo is None else _undo(settings, undo))
+            run = asyncio.run(_run_to_end(settings, order) if undo is None else runner.undo(settings, undo))
     for line in report(run, JOBS[run.order.job].description):
         console.print(escape(line), highlight=False, soft_wrap=True)
     raise typer.Exit(exit_code(asdict(run)))
@@ -157,13 +159,6 @@ async def _show_progress(settings: Settings, begun: "asyncio.Future[Run]") -> No
                 now = await JobRuns(pool).get(run.id)
                 progress.show(asdict(now.counts), now.plan.get("units", 0))
                 await asyncio.sleep(POLL_S)
-
-
-async def _undo(settings: Settings, id_: UUID) -> Run:
-    from jobs.runner import undo, with_pool  # noqa: PLC0415 - Ray's flags must be set first
-
-    await undo(settings, id_)
-    return await with_pool(settings, lambda pool: JobRuns(pool).get(id_))
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ import os
 import time
 from collections.abc import Awaitable, Callable
 from functools import cache
-from typing import Any, TypeVar
+from typing import Any
 from uuid import UUID
 
 import ray
@@ -36,7 +36,6 @@ OWN_PROCESSES = {"env_vars": {"LAMINA_JOB_WORKER": "1"}}
 # again takes privileges.
 NICENESS = os.getpriority(os.PRIO_PROCESS, 0)
 LOWEST = 19
-Result = TypeVar("Result")
 
 
 def over_ray(settings: Settings) -> FanOut:
@@ -66,12 +65,13 @@ def work(settings: Settings, run: Run, partition: int) -> None:
     deny_others()
     logs.install(settings.logs)
     os.setpriority(os.PRIO_PROCESS, 0, min(LOWEST, NICENESS + settings.jobs.nice))
+    process_loop().run(_work(settings, run, partition))
 
-    async def act(pool: Pool) -> None:
+
+async def _work(settings: Settings, run: Run, partition: int) -> None:
+    async with build_pool(settings) as pool:
         chosen = await with_thresholds_of(settings, pool)
         await build_worker(chosen, pool, run.order.job, _tools(chosen)).work(run, partition)
-
-    process_loop().run(with_pool(settings, act))
 
 
 @cache
@@ -84,20 +84,11 @@ def _tools(settings: Settings) -> Tools:
     return Tools(build_job_embedder(settings), build_audits(settings))
 
 
-async def with_pool(settings: Settings, act: Callable[[Pool], Awaitable[Result]]) -> Result:
-    """Return the result of ``act`` with a pool of connections, which is closed afterwards."""
-    async with build_pool(settings) as pool:
-        return await act(pool)
-
-
 async def start(settings: Settings, order: Order, on_begin: Callable[[Run], None] | None = None) -> Run:
     """Drive an ordered run to its end on the cluster; see lamina.maintenance.driver."""
-
-    async def act(pool: Pool) -> Run:
+    async with build_pool(settings) as pool:
         driver = build_driver(settings, pool, order.job, over_ray(settings))
         return await with_metrics(process_meter(), order.job, RunCounts(), driver.start(order, on_begin))
-
-    return await with_pool(settings, act)
 
 
 async def with_metrics(meter: Meter, job: JobName, before: RunCounts, driving: Awaitable[Run]) -> Run:
@@ -116,16 +107,13 @@ async def with_metrics(meter: Meter, job: JobName, before: RunCounts, driving: A
 
 async def resume(settings: Settings, id_: UUID) -> None:
     """Drive a run to its end that is queued or was interrupted, or undo it if that was requested."""
-
-    async def act(pool: Pool) -> None:
+    async with build_pool(settings) as pool:
         run = await JobRuns(pool).get(id_)
         if run.state is RunState.UNDOING:
             await (await _undo_of(settings, pool, run)).undo(id_, utc_now())
         else:
             driver = build_driver(settings, pool, run.order.job, over_ray(settings))
             await with_metrics(process_meter(), run.order.job, run.counts, driver.drive(id_))
-
-    await with_pool(settings, act)
 
 
 async def _undo_of(settings: Settings, pool: Pool, run: Run) -> Undo:
@@ -137,11 +125,9 @@ async def _undo_of(settings: Settings, pool: Pool, run: Run) -> Undo:
         raise
 
 
-async def undo(settings: Settings, id_: UUID) -> RunCounts:
-    """Undo a run."""
-
-    async def act(pool: Pool) -> RunCounts:
+async def undo(settings: Settings, id_: UUID) -> Run:
+    """Undo a run; return it."""
+    async with build_pool(settings) as pool:
         run = await JobRuns(pool).get(id_)
-        return await build_undo(settings, pool, run.order.job, _tools(settings)).undo(id_, utc_now())
-
-    return await with_pool(settings, act)
+        await build_undo(settings, pool, run.order.job, _tools(settings)).undo(id_, utc_now())
+        return await JobRuns(pool).get(id_)

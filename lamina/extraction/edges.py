@@ -2,7 +2,7 @@
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -179,16 +179,6 @@ def extract_graph(texts: Sequence[str], speakers: Sequence[str | Speaker | None]
         ]
     )
     return Extraction(entities=_with_implied_types(entities, edges), edges=edges)
-
-
-def _people(speakers: Iterable[str | Speaker | None], edges: Sequence[Edge]) -> Iterator[str]:
-    """Yield the names of speakers; of those who give none, only where something is stated of them."""
-    stated = {name for edge in edges for name in (edge.subject, edge.object)}
-    for speaker in speakers:
-        if isinstance(speaker, Speaker):
-            yield from {speaker.name} & stated
-        elif speaker:
-            yield speaker
 
 
 def _told(text: str, mentioned: Sequence[Mention], speaker: str | Speaker | None) -> Iterator[Edge]:

@@ -43,20 +43,17 @@ class Workers:
     scopes: ScopeDeletion
     renaming: ScopeRenaming
 
-    def by_kind(self) -> dict[OperationKind, Worker]:
-        """Return them by the kinds that they work on."""
-        of_notes = (OperationKind.CHANGE_NOTES, OperationKind.MOVE_NOTES, OperationKind.DELETE_NOTES)
-        of_documents = (OperationKind.CHANGE_DOCUMENTS, OperationKind.MOVE_DOCUMENTS)
-        of_scopes = (OperationKind.DELETE_SCOPE, OperationKind.RESTORE_SCOPE)
-        return {
-            **dict.fromkeys(of_notes, self.notes),
-            **dict.fromkeys(of_documents, self.documents),
-            **dict.fromkeys(KINDS, self.deletion),
-            **dict.fromkeys(of_scopes, self.scopes),
-            OperationKind.RENAME_SCOPE: self.renaming,
-        }
-
 
 def build_operations(pool: Pool, workers: Workers) -> Operations:
     """Build the operations over many memories."""
-    return Operations(pool, workers.by_kind(), clock=utc_now)
+    of_notes = (OperationKind.CHANGE_NOTES, OperationKind.MOVE_NOTES, OperationKind.DELETE_NOTES)
+    of_documents = (OperationKind.CHANGE_DOCUMENTS, OperationKind.MOVE_DOCUMENTS)
+    of_scopes = (OperationKind.DELETE_SCOPE, OperationKind.RESTORE_SCOPE)
+    by_kind: dict[OperationKind, Worker] = {
+        **dict.fromkeys(of_notes, workers.notes),
+        **dict.fromkeys(of_documents, workers.documents),
+        **dict.fromkeys(KINDS, workers.deletion),
+        **dict.fromkeys(of_scopes, workers.scopes),
+        OperationKind.RENAME_SCOPE: workers.renaming,
+    }
+    return Operations(pool, by_kind, clock=utc_now)

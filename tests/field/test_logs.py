@@ -23,6 +23,7 @@ from actors.logs import LOGGERS, JsonLines, install
 from actors.scheduler import Scheduler
 from deployments.app import CompactDeployment, RouterDeployment
 from deployments.logs import RequestLog
+from deployments.replica import begin_replica
 from deployments.usage import UsageMeter
 from lamina.aio.part_times import timed_part, timing_parts
 from lamina.core.principals import Bounds, KeyRole, new_principal
@@ -219,13 +220,14 @@ def test_files_of_libraries_stay_as_they_are(noisy: logging.Logger, tmp_path: Pa
 
 def test_every_process_of_the_service_writes_its_log_as_the_settings_say() -> None:
     classes = [found for name, found in vars(deployments.app).items() if name.endswith("Deployment")]
-    begins = [*(found.__init__ for found in classes), Scheduler.__init__, jobs.runner.work, jobs.__main__.main]
+    begins = [begin_replica, Scheduler.__init__, jobs.runner.work, jobs.__main__.main]
 
     # The compact one is a router.
     assert len(classes) >= 6
-    assert [found for found in begins if not {"logs", "install"} <= set(found.__code__.co_names)] == [
-        CompactDeployment.__init__
+    assert [found for found in classes if "begin_replica" not in found.__init__.__code__.co_names] == [
+        CompactDeployment
     ]
+    assert all({"logs", "install"} <= set(found.__code__.co_names) for found in begins)
     assert issubclass(CompactDeployment, RouterDeployment)
 
 
