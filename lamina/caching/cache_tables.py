@@ -80,8 +80,8 @@ class CacheTables:
             answers=now - timedelta(days=self.answer_days),
         )
 
-    async def purge_expired(self, now: datetime, tenant: str | None = None) -> Mapping[str, int]:
-        """Delete the expired rows of a tenant, or of all; return how many of each table.
+    async def purge_expired(self, now: datetime, tenant: str) -> Mapping[str, int]:
+        """Delete the expired rows of a tenant; return how many of each table.
 
         Raises:
             Unavailable: If Postgres does not answer.

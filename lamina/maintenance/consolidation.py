@@ -257,7 +257,7 @@ class ConsolidationJob:
         if not await self._deriver.write(writer, area, one.made):
             return RunCounts()
         after = {"deleted_at": writer.moment, "merged_into": one.made.derived.id}
-        gone = await writer.change_notes([RowChange(id_, after) for id_ in one.covered], tenant=area.tenant)
+        gone = await writer.change("notes", [RowChange(id_, after) for id_ in one.covered], tenant=area.tenant)
         return RunCounts(changed=1 + len(gone), removed=len(gone))
 
     async def size(self, area: Area) -> int:
@@ -304,11 +304,11 @@ async def _dissolve(writer: RowWriter, area: Area, plan: ConsolidationPlan) -> R
     kept = await pinned(writer.connection, area.tenant, plan.stale)
     ids = [*plan.ended, *(id_ for id_ in plan.stale if id_ not in kept)]
     gone = [RowChange(id_, {"deleted_at": writer.moment}, {"deleted_at": None}) for id_ in ids]
-    dissolved = await writer.change_notes(gone, tenant=area.tenant)
+    dissolved = await writer.change("notes", gone, tenant=area.tenant)
     covered_notes = await find_covered(writer.connection, area.tenant, dissolved)
     shown = {"deleted_at": None, "merged_into": None}
     back = [RowChange(row["id"], shown, {"merged_into": row["merged_into"]}) for row in covered_notes]
-    return RunCounts(changed=len(dissolved) + len(await writer.change_notes(back, tenant=area.tenant)))
+    return RunCounts(changed=len(dissolved) + len(await writer.change("notes", back, tenant=area.tenant)))
 
 
 def _compare_edges(found: Sequence[InferredEdge], known: Sequence[DictRow]) -> ConsolidationPlan:

@@ -103,13 +103,13 @@ class DedupJob:
             RowChange(merge.survivor_id, {name: getattr(merge, name) for name in columns} | {"tags": list(merge.tags)})
             for merge in merges
         ]
-        kept = await writer.change_notes(survivors, tenant=area.tenant)
+        kept = await writer.change("notes", survivors, tenant=area.tenant)
         absorbed = [
             RowChange(id_, {"deleted_at": writer.moment, "merged_into": merge.survivor_id})
             for merge in merges
             for id_ in merge.absorbed_ids
         ]
-        gone = await writer.change_notes(absorbed, tenant=area.tenant)
+        gone = await writer.change("notes", absorbed, tenant=area.tenant)
         return RunCounts(changed=len(kept) + len(gone), removed=len(gone))
 
     async def size(self, area: Area) -> int:

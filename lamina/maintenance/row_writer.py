@@ -1,6 +1,6 @@
 """Row changes of jobs, in one transaction with the outbox, the epochs and the journal for the undo."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from uuid import UUID
@@ -39,57 +39,37 @@ class RowWriter:
         self, relation: Relation, changes: Sequence[RowChange], *, tenant: str | None = None
     ) -> list[UUID]:
         """Change rows of a relation; return the ids of those whose guard held, and which therefore changed."""
+        rows = await change_rows(self.connection, relation, changes, tenant=tenant, run=self.run)
+        ids, teaches = [row["id"] for row in rows], False
         match relation:
             case "notes":
-                return await self.change_notes(changes, tenant=tenant)
+                teaches = await self._project_notes(changes, rows)
             case "entities":
-                return await self.change_entities(changes, tenant=tenant)
-            case "edges":
-                return await self.change_edges(changes, tenant=tenant)
+                pass
+            case "edges":  # An edge stands at the entity that it starts from.
+                await enqueue(self.connection, "graph", sorted({row["from_id"] for row in rows}))
             case "messages":
-                return await self.change_messages(changes, tenant=tenant)
+                await enqueue(self.connection, "messages", ids)
+                await enqueue(self.connection, "graph", ids)
+                teaches = bool(ids)
+        for row in rows:
+            self.bump(Scope(row["tenant"], row["workspace"], row["namespace"]), teaches=teaches)
+        return ids
 
-    async def change_notes(self, changes: Sequence[RowChange], *, tenant: str | None = None) -> list[UUID]:
-        """Change notes; return the ids of those that changed."""
-        rows = await change_rows(self.connection, "notes", changes, tenant=tenant, run=self.run)
-        await self._warm_and_cool(rows)
-        indexed = {change.id for change in changes if change.after.keys() - _UNINDEXED}
-        await enqueue_notes(self.connection, [row["id"] for row in rows if row["id"] in indexed])
-        turned = [row for row in rows if row["was_live"] != row["is_live"]]
-        await enqueue(self.connection, "graph", [row["id"] for row in turned if not row["is_live"]])
-        await enqueue_returned(self.connection, [row["id"] for row in turned if row["is_live"]])
-        self._bump(rows, teaches=bool(turned))
-        return [row["id"] for row in rows]
-
-    async def _warm_and_cool(self, rows: Sequence[DictRow]) -> None:
+    async def _project_notes(self, changes: Sequence[RowChange], rows: Sequence[DictRow]) -> bool:
+        """Have the projections take over changed notes; report whether one left the searches or came back."""
         cooled = [row["id"] for row in rows if row["was"] == "warm" and row["temperature"] == "cold"]
         warmed = [row["id"] for row in rows if row["was"] == "cold" and row["temperature"] == "warm"]
         if cooled:
             await blank_words(self.connection, cooled)
         if warmed:
             await restore_words(self.connection, warmed)
-
-    async def change_entities(self, changes: Sequence[RowChange], *, tenant: str | None = None) -> list[UUID]:
-        """Change entities; return the ids of those that changed."""
-        rows = await change_rows(self.connection, "entities", changes, tenant=tenant, run=self.run)
-        self._bump(rows, teaches=False)
-        return [row["id"] for row in rows]
-
-    async def change_edges(self, changes: Sequence[RowChange], *, tenant: str | None = None) -> list[UUID]:
-        """Change edges, and queue the entities they start from for the graph; return the ids of those that changed."""
-        rows = await change_rows(self.connection, "edges", changes, tenant=tenant, run=self.run)
-        await enqueue(self.connection, "graph", sorted({row["from_id"] for row in rows}))
-        self._bump(rows, teaches=False)
-        return [row["id"] for row in rows]
-
-    async def change_messages(self, changes: Sequence[RowChange], *, tenant: str | None = None) -> list[UUID]:
-        """Take messages out of their sessions or put them back; return the ids of those that changed."""
-        rows = await change_rows(self.connection, "messages", changes, tenant=tenant, run=self.run)
-        ids = [row["id"] for row in rows]
-        await enqueue(self.connection, "messages", ids)
-        await enqueue(self.connection, "graph", ids)
-        self._bump(rows, teaches=bool(ids))
-        return ids
+        indexed = {change.id for change in changes if change.after.keys() - _UNINDEXED}
+        await enqueue_notes(self.connection, [row["id"] for row in rows if row["id"] in indexed])
+        turned = [row for row in rows if row["was_live"] != row["is_live"]]
+        await enqueue(self.connection, "graph", [row["id"] for row in turned if not row["is_live"]])
+        await enqueue_returned(self.connection, [row["id"] for row in turned if row["is_live"]])
+        return bool(turned)
 
     async def record_changes(self, relation: Relation, before: Columns, after: Columns, ids: Sequence[UUID]) -> None:
         """Journal a change of another statement for the undo; ``before`` of new rows is their state after an undo."""
@@ -109,7 +89,3 @@ class RowWriter:
             await bump_epoch(self.connection, scope, teaches=self._bumps[scope])
         run = () if self.run is None else (self.run,)
         await record_events(self.connection, [Event.of(scope, EventKind.JOB_CHANGED, *run) for scope in scopes])
-
-    def _bump(self, rows: Iterable[DictRow], *, teaches: bool) -> None:
-        for row in rows:
-            self.bump(Scope(row["tenant"], row["workspace"], row["namespace"]), teaches=teaches)

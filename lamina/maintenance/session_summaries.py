@@ -82,7 +82,7 @@ async def write_summaries(
         for summary in summaries
         for item in summary.replaced
     ]
-    return await writer.change_messages(departures, tenant=area.tenant)
+    return await writer.change("messages", departures, tenant=area.tenant)
 
 
 def _row(summary: PreparedSummary) -> SessionSummary:

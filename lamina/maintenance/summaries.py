@@ -226,4 +226,5 @@ async def _delete_replaced(writer: RowWriter, area: Area, item: Summary) -> int:
     if item.replaces is None:
         return 0
     after = {"deleted_at": writer.moment, "merged_into": item.made.derived.id}
-    return len(await writer.change_notes([RowChange(item.replaces, after, {"deleted_at": None})], tenant=area.tenant))
+    replaced = RowChange(item.replaces, after, {"deleted_at": None})
+    return len(await writer.change("notes", [replaced], tenant=area.tenant))

@@ -15,7 +15,6 @@ from lamina.projections.audit import Drift
 from lamina.stores.postgres.epochs import unsettle
 from lamina.stores.postgres.outbox import enqueue
 
-Purge = Callable[[datetime, str], Awaitable[Mapping[str, int]]]
 Audit = Callable[[str], Awaitable[Drift]]
 Repairs = Mapping[ProjectionName, Sequence[UUID]]
 
@@ -26,11 +25,11 @@ class CacheExpiryJob:
 
     Args:
         count: Counts the expired rows of a tenant.
-        purge: Removes them.
+        purge: Removes them, and returns their number.
     """
 
     count: Callable[[datetime, str], Awaitable[int]]
-    purge: Purge
+    purge: Callable[[datetime, str], Awaitable[int]]
 
     async def decide(self, area: Area, after: PageCursor, moment: datetime) -> Page[bool]:  # noqa: ARG002 - one page
         """Count the expired rows."""
@@ -39,8 +38,7 @@ class CacheExpiryJob:
 
     async def act(self, writer: RowWriter, area: Area, plan: bool) -> RunCounts:  # noqa: ARG002 - all of it goes
         """Remove the expired rows."""
-        purged = await self.purge(writer.moment, _tenant(area))
-        return RunCounts(changed=sum(purged.values()))
+        return RunCounts(changed=await self.purge(writer.moment, _tenant(area)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,14 +42,11 @@ from lamina.stores.postgres.generations import active_generation, begin_building
 from lamina.stores.postgres.operations import end_operations
 from lamina.stores.postgres.response_chains import end_chains
 from lamina.stores.postgres.retention import (
+    EndedOfTenant,
     count_empty_places,
-    count_ended_grants,
-    count_ended_receipts,
-    count_ended_user_profiles,
+    count_ended,
     end_empty_places,
-    end_grants,
-    end_receipts,
-    end_user_profiles,
+    end_of_tenant,
 )
 from lamina.stores.postgres.trash import end_trash
 from lamina.stores.postgres.vectors import end_refusals
@@ -218,23 +215,25 @@ def _reembed(settings: Settings, pool: Pool, tools: Tools) -> ReembedJob:
 
 def _upkeep(settings: Settings, pool: Pool, tools: Tools) -> CacheExpiryJob:  # noqa: ARG001 - it needs none
     tables = build_cache_tables(settings, pool, NO_GENERATION)
-    kept = timedelta(days=settings.history.days)
-    receipts_kept = timedelta(days=settings.erasure.receipt_days)
+    history = timedelta(days=settings.history.days)
+    kept: Mapping[EndedOfTenant, timedelta] = {
+        "keys": history,
+        "shares": history,
+        "receipts": timedelta(days=settings.erasure.receipt_days),
+        "user_profile_versions": history,
+    }
     trash_kept = timedelta(days=settings.history.trash_days)
     events_kept = timedelta(days=settings.events.keep_days)
     empty = max(timedelta(days=settings.history.empty_days), longest_answer(settings.caches))
 
-    async def count(now: datetime, tenant: str) -> int:
-        counts = (
-            await tables.count_expired(now, tenant),
-            await count_ended_grants(pool, tenant, cutoff=now - kept),
-            await count_ended_receipts(pool, tenant, cutoff=now - receipts_kept),
-            await count_ended_user_profiles(pool, tenant, cutoff=now - kept),
-            await count_empty_places(pool, tenant, cutoff=now - empty),
-        )
-        return sum(counts)
+    def cutoffs(now: datetime) -> Mapping[EndedOfTenant, datetime]:
+        return {kind: now - time for kind, time in kept.items()}
 
-    async def purge(now: datetime, tenant: str) -> Mapping[str, int]:
+    async def count(now: datetime, tenant: str) -> int:
+        expired = await tables.count_expired(now, tenant) + await count_ended(pool, tenant, cutoffs(now))
+        return expired + await count_empty_places(pool, tenant, cutoff=now - empty)
+
+    async def purge(now: datetime, tenant: str) -> int:
         # Not counted: they tell of changes, and are none.
         await end_events(pool, tenant, cutoff=now - events_kept)
         await WebhookTable(pool).end_letters(tenant)
@@ -243,13 +242,9 @@ def _upkeep(settings: Settings, pool: Pool, tools: Tools) -> CacheExpiryJob:  # 
         await end_operations(pool, tenant, cutoff=now - max(OPERATIONS_KEPT, trash_kept))
         await end_chains(pool, tenant, now)
         await end_refusals(pool)
-        return {
-            **await tables.purge_expired(now, tenant),
-            "grants": await end_grants(pool, tenant, cutoff=now - kept),
-            "receipts": await end_receipts(pool, tenant, cutoff=now - receipts_kept),
-            "profiles": await end_user_profiles(pool, tenant, cutoff=now - kept),
-            "places": await end_empty_places(pool, tenant, now=now, cutoff=now - empty),
-        }
+        expired = sum((await tables.purge_expired(now, tenant)).values())
+        expired += await end_of_tenant(pool, tenant, cutoffs(now))
+        return expired + await end_empty_places(pool, tenant, now=now, cutoff=now - empty)
 
     return CacheExpiryJob(count, purge)
 

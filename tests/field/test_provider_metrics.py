@@ -161,5 +161,5 @@ async def test_old_figures_are_purged_and_new_ones_stay(application: Application
     age(application, days=91)
     await record(client, call(300))
 
-    assert await ProviderMetrics(application.pool).purge_expired(datetime.now(UTC), ttl_days=90) >= 1
+    assert await ProviderMetrics(application.pool).purge_expired(datetime.now(UTC), 90, application.tenant) >= 1
     assert [item["cached_tokens"] for item in await rates(client, days=3650)] == [300]

@@ -127,7 +127,7 @@ async def test_what_was_not_used_for_so_many_days_goes_and_nothing_else(table: E
     ages = {"new": timedelta(0), "used": timedelta(days=30) - timedelta(seconds=1), "old": timedelta(days=30)}
     await table.keep([kept(text, used_at=NOON - age) for text, age in ages.items()])
 
-    assert await table.purge_expired(NOON, ttl_days=30) == 1
+    assert await table.purge_expired(NOON, 30, "acme") == 1
     assert [text for text in ages if await found(table, text)] == ["new", "used"]
 
 

@@ -61,7 +61,7 @@ async def test_a_new_note_is_linked_to_as_many_of_its_nearest_as_the_settings_sa
 async def change(app: Application, id_: str, **after: Any) -> None:
     async def act(connection: Connection) -> None:
         writer = RowWriter(connection, None, datetime.now(UTC))
-        await writer.change_notes([RowChange(UUID(id_), after)], tenant=app.tenant)
+        await writer.change("notes", [RowChange(UUID(id_), after)], tenant=app.tenant)
 
     await in_transaction(app.pool, act)
 

@@ -95,7 +95,7 @@ async def sweep(url: str, rows: Rows, moment: datetime | None = None) -> list[UU
     """Demote these notes as the job does."""
     async with await psycopg.AsyncConnection.connect(url, row_factory=dict_row) as connection:
         moment = moment or datetime.now(UTC)
-        return await RowWriter(connection, None, moment).change_notes(SWEEP.decide(rows, moment), tenant="acme")
+        return await RowWriter(connection, None, moment).change("notes", SWEEP.decide(rows, moment), tenant="acme")
 
 
 def due(connection: "psycopg.Connection[dict[str, Any]]", before: str = "", **asked: Any) -> Rows:

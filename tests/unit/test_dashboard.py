@@ -96,7 +96,7 @@ def collected() -> Mapping[str, set[str]]:
     families = [
         *cache_families(figures),
         *lag_families({"notes": Lag(1, 2.0)}),
-        *build_families([Build("notes", 1, NOW, 3)]),
+        *build_families([Build("notes", 1, 3)]),
         *size_families(Sizes({"notes": 1.0}, 2)),
         *generation_families(GenerationFigures(1, 0)),
         *job_families(jobs, JobsSettings(), NOW),

@@ -7,8 +7,9 @@ from typing import Literal
 from psycopg.rows import DictRow
 
 from lamina.core.areas import Area
-from lamina.stores.postgres.connection import Pool, connect
+from lamina.stores.postgres.connection import Pool
 from lamina.stores.postgres.queries import load_queries
+from lamina.stores.postgres.store import fetch_rows
 
 QUERIES = load_queries("aging.sql")
 
@@ -36,5 +37,4 @@ async def read_candidates(
         limit: Most rows.
     """
     parameters = area.ids() | {"after": after, "limit": limit, "moment": moment, "idle": idle}
-    async with connect(pool) as connection:
-        return await (await connection.execute(_CANDIDATES[candidates], parameters)).fetchall()
+    return await fetch_rows(pool, _CANDIDATES[candidates], parameters)

@@ -2,18 +2,18 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 import psycopg
 from psycopg.rows import DictRow
 
 from lamina.core.tiers import ProjectionName
 from lamina.errors import Misconfigured
-from lamina.stores.postgres.connection import Pool, connect, connect_directly
+from lamina.stores.postgres.connection import Pool, connect_directly
 from lamina.stores.postgres.generations import Generation
 from lamina.stores.postgres.outbox import enqueue_everything
 from lamina.stores.postgres.queries import load_queries
-from lamina.stores.postgres.store import PostgresStore
+from lamina.stores.postgres.store import PostgresStore, fetch_row, fetch_rows, run_statement
 from lamina.text.words import WORDS_VERSION
 
 QUERIES = load_queries("builds.sql")
@@ -35,7 +35,6 @@ class Build:
 
     projection: str
     number: int
-    ordered_at: datetime
     pending: int
 
 
@@ -78,8 +77,7 @@ class Builds(PostgresStore):
     async def under_way(self) -> Sequence[Build]:
         """Return every build in progress."""
         return [
-            Build(row["projection"], row["build"], row["ordered_at"], row["pending"])
-            for row in await self._rows(QUERIES["list_builds"])
+            Build(row["projection"], row["build"], row["pending"]) for row in await self._rows(QUERIES["list_builds"])
         ]
 
     async def _build(self, query: bytes, projection: ProjectionName) -> int | None:
@@ -223,9 +221,7 @@ async def read_store_status(
         "generation": generation and generation.number,
         "activations": generation and generation.activations,
     }
-    async with connect(pool) as connection:
-        cursor = await connection.execute(QUERIES["read_store_status"], parameters)
-        row = await cursor.fetchone()
+    row = await fetch_row(pool, QUERIES["read_store_status"], parameters)
     assert row is not None  # noqa: S101 - it has no FROM
     return StoreStatus(row["is_active"], row["is_here"])
 
@@ -238,18 +234,15 @@ def list_tenants(url: str) -> list[str]:
 
 async def read_mark(pool: Pool, projection: ProjectionName) -> int | None:
     """Return the number of a projection's last flush; ``None`` if no service keeps it."""
-    async with connect(pool) as connection:
-        row = await (await connection.execute(QUERIES["read_mark"], {"projection": projection})).fetchone()
+    row = await fetch_row(pool, QUERIES["read_mark"], {"projection": projection})
     return None if row is None else int(row["mark"])
 
 
 async def raise_mark(pool: Pool, projection: ProjectionName, mark: int) -> None:
     """Record the number of a flush."""
-    async with connect(pool) as connection:
-        await connection.execute(QUERIES["raise_mark"], {"projection": projection, "mark": mark})
+    await run_statement(pool, QUERIES["raise_mark"], {"projection": projection, "mark": mark})
 
 
 async def tenants_of(pool: Pool) -> list[str]:
     """Return every tenant that has written a memory."""
-    async with connect(pool) as connection:
-        return [row["tenant"] async for row in await connection.execute(QUERIES["list_tenants"])]
+    return [row["tenant"] for row in await fetch_rows(pool, QUERIES["list_tenants"])]

@@ -20,11 +20,11 @@ ORDER BY projection
 UPDATE projection_stores SET words_version = %(words_version)s WHERE projection = %(projection)s
 
 -- name: list_builds
-SELECT s.projection, s.build, s.ordered_at, count(o.seq) AS pending
+SELECT s.projection, s.build, count(o.seq) AS pending
 FROM projection_stores s
 LEFT JOIN outbox o ON o.projection = s.projection AND o.seq <= s.building_until
 WHERE s.building_until IS NOT NULL
-GROUP BY s.projection, s.build, s.ordered_at
+GROUP BY s.projection, s.build
 ORDER BY s.projection
 
 -- name: order_build

@@ -16,9 +16,10 @@ from lamina.core.scope import Scope
 from lamina.core.trash import TrashKind
 from lamina.errors import NotFound
 from lamina.stores.postgres import documents, messages
-from lamina.stores.postgres.connection import Connection, Pool, connect, scope_parameters
+from lamina.stores.postgres.connection import Connection, Pool, scope_parameters
 from lamina.stores.postgres.filters import Columns, apply_filters
 from lamina.stores.postgres.queries import load_queries
+from lamina.stores.postgres.store import fetch_row, fetch_rows
 
 QUERIES = load_queries("bulk_memories.sql")
 TRIES = 3
@@ -54,8 +55,7 @@ async def count_selected(pool: Pool, kind: TrashKind, scope: Scope, filters: Fil
     """Count the messages, or the documents, of exactly the ids of a scope that match."""
     statements = _STATEMENTS[kind]
     text, values = apply_filters(statements.count, filters, statements.columns)
-    async with connect(pool) as connection:
-        row = await (await connection.execute(text, scope_parameters(scope) | values)).fetchone()
+    row = await fetch_row(pool, text, scope_parameters(scope) | values)
     return int(row["matched"]) if row else 0
 
 
@@ -66,9 +66,7 @@ async def select_ids(
     statements = _STATEMENTS[kind]
     text, values = apply_filters(statements.page, filters, statements.columns)
     page = {"stored_by": stored_by, "after": after, "limit": limit}
-    async with connect(pool) as connection:
-        cursor = await connection.execute(text, scope_parameters(scope) | values | page)
-        return [row["id"] async for row in cursor]
+    return [row["id"] for row in await fetch_rows(pool, text, scope_parameters(scope) | values | page)]
 
 
 async def lock_selected(
@@ -110,9 +108,7 @@ async def list_passages(connection: Connection, ids: Sequence[UUID]) -> list[UUI
 
 async def read_to_move(pool: Pool, tenant: str, ids: Sequence[UUID]) -> list[DictRow]:
     """Return the passages of documents that can be moved, with what the graph reads of their documents."""
-    async with connect(pool) as connection:
-        cursor = await connection.execute(QUERIES["read_documents_to_move"], {"tenant": tenant, "ids": list(ids)})
-        return await cursor.fetchall()
+    return await fetch_rows(pool, QUERIES["read_documents_to_move"], {"tenant": tenant, "ids": list(ids)})
 
 
 async def move_documents(connection: Connection, ids: Sequence[UUID], target: Scope) -> dict[UUID, list[UUID]]:

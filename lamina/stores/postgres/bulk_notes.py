@@ -11,11 +11,12 @@ from tenacity import AsyncRetrying, retry_if_exception_type, stop_after_attempt
 from lamina.core.memories import StoredNote
 from lamina.core.queries import Filters
 from lamina.core.scope import Scope
-from lamina.stores.postgres.connection import Connection, Pool, connect, scope_parameters
+from lamina.stores.postgres.connection import Connection, Pool, scope_parameters
 from lamina.stores.postgres.filters import apply_filters
 from lamina.stores.postgres.note_rows import stored_note
 from lamina.stores.postgres.notes import COLUMNS
 from lamina.stores.postgres.queries import load_queries
+from lamina.stores.postgres.store import fetch_row, fetch_rows
 
 QUERIES = load_queries("bulk_notes.sql")
 TRIES = 3
@@ -24,8 +25,7 @@ TRIES = 3
 async def count_selected(pool: Pool, scope: Scope, filters: Filters) -> int:
     """Count the notes of exactly the ids of a scope that match."""
     text, values = apply_filters(QUERIES["count_selected_notes"], filters, COLUMNS)
-    async with connect(pool) as connection:
-        row = await (await connection.execute(text, scope_parameters(scope) | values)).fetchone()
+    row = await fetch_row(pool, text, scope_parameters(scope) | values)
     return int(row["matched"]) if row else 0
 
 
@@ -35,9 +35,7 @@ async def select_notes(
     """Return a page of the same, by id, of those that were stored by a time."""
     text, values = apply_filters(QUERIES["select_notes"], filters, COLUMNS)
     page = {"stored_by": stored_by, "after": after, "limit": limit}
-    async with connect(pool) as connection:
-        cursor = await connection.execute(text, scope_parameters(scope) | values | page)
-        return [stored_note(row) async for row in cursor]
+    return [stored_note(row) for row in await fetch_rows(pool, text, scope_parameters(scope) | values | page)]
 
 
 async def lock_selected(
@@ -63,9 +61,8 @@ async def move_notes(connection: Connection, ids: Sequence[UUID], target: Scope)
 
 async def read_merged(pool: Pool, tenant: str, ids: Sequence[UUID]) -> list[StoredNote]:
     """Return the notes that were merged into these, directly or not."""
-    async with connect(pool) as connection:
-        cursor = await connection.execute(QUERIES["read_merged_notes"], {"tenant": tenant, "ids": list(ids)})
-        return [stored_note(row) async for row in cursor]
+    rows = await fetch_rows(pool, QUERIES["read_merged_notes"], {"tenant": tenant, "ids": list(ids)})
+    return [stored_note(row) for row in rows]
 
 
 async def move_merged(connection: Connection, ids: Sequence[UUID], target: Scope) -> list[UUID]:

@@ -11,8 +11,9 @@ from psycopg.types.json import Json
 
 from lamina.core.areas import Area
 from lamina.core.scope import Scope
-from lamina.stores.postgres.connection import Connection, Pool, connect, scope_parameters
+from lamina.stores.postgres.connection import Connection, Pool, scope_parameters
 from lamina.stores.postgres.queries import load_queries
+from lamina.stores.postgres.store import fetch_row, fetch_rows
 
 QUERIES = load_queries("compaction.sql")
 
@@ -42,22 +43,17 @@ class SessionSummary:
 async def find_large_sessions(pool: Pool, area: Area, *, least_tokens: int, after: str | None, limit: int) -> list[str]:
     """Return sessions whose live messages may have this many tokens, in order: a token takes a byte at least."""
     parameters = area.ids() | {"after": after, "least_tokens": least_tokens, "limit": limit}
-    async with connect(pool) as connection:
-        cursor = await connection.execute(QUERIES["find_large_sessions"], parameters)
-        return [row["session_id"] async for row in cursor]
+    return [row["session_id"] for row in await fetch_rows(pool, QUERIES["find_large_sessions"], parameters)]
 
 
 async def read_live_messages(pool: Pool, scope: Scope) -> list[DictRow]:
     """Return the messages and summaries that no summary has replaced, of all users, in the order of the session."""
-    async with connect(pool) as connection:
-        cursor = await connection.execute(QUERIES["read_live_messages"], scope_parameters(scope))
-        return await cursor.fetchall()
+    return await fetch_rows(pool, QUERIES["read_live_messages"], scope_parameters(scope))
 
 
 async def has_session(pool: Pool, scope: Scope) -> bool:
     """Report whether the scope's session exists."""
-    async with connect(pool) as connection:
-        row = await (await connection.execute(QUERIES["has_session"], scope_parameters(scope))).fetchone()
+    row = await fetch_row(pool, QUERIES["has_session"], scope_parameters(scope))
     return row is not None and bool(row["is_known"])
 
 

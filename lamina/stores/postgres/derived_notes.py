@@ -9,6 +9,7 @@ from psycopg.rows import DictRow
 from lamina.core.areas import Area
 from lamina.stores.postgres.connection import Connection, Pool, connect
 from lamina.stores.postgres.queries import load_queries
+from lamina.stores.postgres.store import fetch_rows
 
 QUERIES = load_queries("derived_notes.sql")
 
@@ -40,9 +41,7 @@ async def find_derived(pool: Pool, area: Area, ids: Sequence[UUID], former: Sequ
             these stayed there, it was not made here.
     """
     parameters = {**area.ids(), "ids": list(ids), "former": list(former)}
-    async with connect(pool) as connection:
-        cursor = await connection.execute(QUERIES["find_derived"], parameters)
-        return {row["id"] async for row in cursor}
+    return {row["id"] for row in await fetch_rows(pool, QUERIES["find_derived"], parameters)}
 
 
 async def read_sources(pool: Pool, area: Area, ids: Sequence[UUID]) -> list[DictRow]:
@@ -73,17 +72,13 @@ async def read_dated_notes(
 
 async def read_summaries(pool: Pool, area: Area, source: str) -> list[DictRow]:
     """Return the summaries that a job made in a namespace, with the period of each as its metadata names it."""
-    async with connect(pool) as connection:
-        cursor = await connection.execute(QUERIES["read_summaries"], {**area.ids(), "source": source})
-        return await cursor.fetchall()
+    return await fetch_rows(pool, QUERIES["read_summaries"], {**area.ids(), "source": source})
 
 
 async def read_consolidated(pool: Pool, area: Area, source: str, moment: datetime) -> list[DictRow]:
     """Return the notes of a job that were not rewritten, with the ids and hashes of their sources."""
     parameters = {**area.ids(), "source": source, "moment": moment}
-    async with connect(pool) as connection:
-        cursor = await connection.execute(QUERIES["read_consolidated"], parameters)
-        return await cursor.fetchall()
+    return await fetch_rows(pool, QUERIES["read_consolidated"], parameters)
 
 
 async def read_consolidable(
@@ -91,9 +86,7 @@ async def read_consolidable(
 ) -> list[DictRow]:
     """Return a page of notes that were not consolidated yet, by id, each with its first vector."""
     parameters = {**area.ids(), "after": after, "moment": moment, "limit": limit, "source": source}
-    async with connect(pool) as connection:
-        cursor = await connection.execute(QUERIES["read_consolidable"], parameters)
-        return await cursor.fetchall()
+    return await fetch_rows(pool, QUERIES["read_consolidable"], parameters)
 
 
 async def find_covered(connection: Connection, tenant: str | None, ids: Sequence[UUID]) -> list[DictRow]:

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from lamina.stores.postgres.connection import Connection, Pool, connect, in_transaction, read_rows
+from lamina.stores.postgres.connection import Connection, Pool, in_transaction, read_rows
 from lamina.stores.postgres.queries import load_queries
+from lamina.stores.postgres.store import fetch_row, run_statement
 
 QUERIES = load_queries("embedding_cache.sql")
 
@@ -92,11 +93,10 @@ class EmbeddingTable:
             "embeddings": [item.embedding for item in distinct],
             "used": [item.used_at for item in distinct],
         }
-        async with connect(self.pool) as connection:
-            await connection.execute(QUERIES["put_embeddings"], parameters)
+        await run_statement(self.pool, QUERIES["put_embeddings"], parameters)
 
-    async def purge_expired(self, now: datetime, ttl_days: float, tenant: str | None = None) -> int:
-        """Delete embeddings that were not used for ``ttl_days``, of a tenant or of all; return how many.
+    async def purge_expired(self, now: datetime, ttl_days: float, tenant: str) -> int:
+        """Delete a tenant's embeddings that were not used for ``ttl_days``; return how many.
 
         Raises:
             Unavailable: If Postgres does not answer.
@@ -119,9 +119,7 @@ class EmbeddingTable:
         Raises:
             Unavailable: If Postgres does not answer.
         """
-        async with connect(self.pool) as connection:
-            cursor = await connection.execute(QUERIES["count_embeddings"], {"tenant": tenant})
-            row = await cursor.fetchone()
+        row = await fetch_row(self.pool, QUERIES["count_embeddings"], {"tenant": tenant})
         assert row is not None  # noqa: S101 - an aggregate is one row
         return EmbeddingStats(**row)
 

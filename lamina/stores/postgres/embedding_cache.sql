@@ -18,7 +18,7 @@ ON CONFLICT (tenant, generation, text_hash) DO UPDATE
     WHERE kept.embedding <> excluded.embedding OR kept.last_used_at <= excluded.last_used_at - interval '1 day'
 
 -- name: purge_expired_embeddings
-DELETE FROM embedding_cache WHERE last_used_at <= %(cutoff)s AND (%(tenant)s::text IS NULL OR tenant = %(tenant)s)
+DELETE FROM embedding_cache WHERE last_used_at <= %(cutoff)s AND tenant = %(tenant)s
 
 -- name: purge_embeddings
 DELETE FROM embedding_cache WHERE tenant = %(tenant)s

@@ -7,8 +7,9 @@ import psycopg
 
 from lamina.core.scope import Scope
 from lamina.errors import Unavailable
-from lamina.stores.postgres.connection import Connection, Pool, connect, in_transaction, scope_parameters
+from lamina.stores.postgres.connection import Connection, Pool, in_transaction, scope_parameters
 from lamina.stores.postgres.queries import load_queries
+from lamina.stores.postgres.store import fetch_rows
 
 QUERIES = load_queries("epochs.sql")
 
@@ -127,9 +128,8 @@ async def end_responses(connection: Connection, tenant: str, workspace: str, age
 
 async def read_former_scopes(pool: Pool, scope: Scope) -> list[Scope]:
     """Return a namespace's scope as it was called before each of its renamings."""
-    async with connect(pool) as connection:
-        cursor = await connection.execute(QUERIES["read_former_names"], scope_parameters(scope))
-        return [Scope(scope.tenant, *row["place"]) async for row in cursor]
+    rows = await fetch_rows(pool, QUERIES["read_former_names"], scope_parameters(scope))
+    return [Scope(scope.tenant, *row["place"]) for row in rows]
 
 
 async def raise_epochs(pool: Pool, tenant: str, workspace: str | None) -> None:

@@ -8,6 +8,7 @@ from psycopg.rows import DictRow
 
 from lamina.stores.postgres.connection import Connection, Pool, connect
 from lamina.stores.postgres.queries import load_queries
+from lamina.stores.postgres.store import run_statement
 from lamina.stores.postgres.tiers import ERASED, TIER_ROWS
 
 QUERIES = load_queries("erasure.sql")
@@ -76,9 +77,7 @@ async def delete_empty_sessions(
 
 async def forget_bound_user(pool: Pool, tenant: str, user: str) -> int:
     """Replace the name of a user in the bounds of keys that are revoked or expired; return how many keys those are."""
-    async with connect(pool) as connection:
-        cursor = await connection.execute(QUERIES["forget_bound_user"], {"tenant": tenant, "user_id": user})
-        return cursor.rowcount
+    return await run_statement(pool, QUERIES["forget_bound_user"], {"tenant": tenant, "user_id": user})
 
 
 async def count_user_rows(pool: Pool, tenant: str, user: str) -> Mapping[str, int]:

@@ -12,7 +12,7 @@ from lamina.core.events import IDS_OF_EVENT, Event, EventFilter, EventPage, Stor
 from lamina.core.memories import new_id
 from lamina.stores.postgres.connection import Connection, Pool, connect
 from lamina.stores.postgres.queries import load_queries
-from lamina.stores.postgres.store import PostgresStore
+from lamina.stores.postgres.store import PostgresStore, run_statement
 
 QUERIES = load_queries("events.sql")
 
@@ -64,9 +64,7 @@ async def settled_position(connection: Connection) -> int:
 
 async def erase_user_events(pool: Pool, tenant: str, user: str) -> int:
     """Take the user's name, the ids and the facts out of the user's events; count the events."""
-    async with connect(pool) as connection:
-        cursor = await connection.execute(QUERIES["erase_user_events"], {"tenant": tenant, "user_id": user})
-        return cursor.rowcount
+    return await run_statement(pool, QUERIES["erase_user_events"], {"tenant": tenant, "user_id": user})
 
 
 async def erase_memory_ids(connection: Connection, tenant: str, ids: Sequence[UUID]) -> None:
@@ -75,10 +73,9 @@ async def erase_memory_ids(connection: Connection, tenant: str, ids: Sequence[UU
         await connection.execute(QUERIES["erase_memory_ids"], {"tenant": tenant, "ids": list(ids)})
 
 
-async def end_events(pool: Pool, tenant: str | None, *, cutoff: datetime) -> int:
-    """Delete the events, of a tenant or of all, from before the cutoff; count them."""
-    async with connect(pool) as connection:
-        return (await connection.execute(QUERIES["end_events"], {"tenant": tenant, "cutoff": cutoff})).rowcount
+async def end_events(pool: Pool, tenant: str, *, cutoff: datetime) -> int:
+    """Delete the events of a tenant from before the cutoff; count them."""
+    return await run_statement(pool, QUERIES["end_events"], {"tenant": tenant, "cutoff": cutoff})
 
 
 class Events(PostgresStore):

@@ -35,7 +35,7 @@ WHERE tenant = %(tenant)s AND seq = ANY(ARRAY(
     WHERE e.tenant = %(tenant)s))
 
 -- name: end_events
-DELETE FROM events WHERE (%(tenant)s::text IS NULL OR tenant = %(tenant)s) AND created_at <= %(cutoff)s
+DELETE FROM events WHERE tenant = %(tenant)s AND created_at <= %(cutoff)s
 
 -- name: find_event
 SELECT seq FROM events WHERE tenant = %(tenant)s AND id = %(id)s

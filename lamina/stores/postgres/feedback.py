@@ -10,9 +10,9 @@ from lamina.core.queries import Candidate
 from lamina.core.scope import Scope
 from lamina.core.tiers import Tier
 from lamina.errors import NotFound
-from lamina.stores.postgres.connection import Connection, Pool, connect, scope_parameters
+from lamina.stores.postgres.connection import Connection, Pool, scope_parameters
 from lamina.stores.postgres.queries import load_queries
-from lamina.stores.postgres.store import PostgresStore
+from lamina.stores.postgres.store import PostgresStore, run_statement
 
 QUERIES = load_queries("feedback.sql")
 
@@ -70,8 +70,7 @@ async def erase_feedback(connection: Connection, tenant: str, ids: Sequence[UUID
 
 async def end_feedback(pool: Pool, tenant: str) -> int:
     """Delete the votes and pins on a tenant's memories that are gone for good; count the memories."""
-    async with connect(pool) as connection:
-        return (await connection.execute(QUERIES["end_feedback"], {"tenant": tenant})).rowcount
+    return await run_statement(pool, QUERIES["end_feedback"], {"tenant": tenant})
 
 
 class FeedbackTable(PostgresStore):

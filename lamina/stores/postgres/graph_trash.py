@@ -8,6 +8,7 @@ from lamina.core.scope import Scope
 from lamina.core.trash import TrashKind
 from lamina.stores.postgres.connection import Connection, Pool, connect, scope_parameters
 from lamina.stores.postgres.queries import load_queries
+from lamina.stores.postgres.store import fetch_rows
 from lamina.stores.postgres.trash import TITLE_CHARS, TrashPolicy
 
 QUERIES = load_queries("graph_trash.sql")
@@ -94,6 +95,5 @@ async def find_returning(
 
 async def find_lost_names(pool: Pool, tenant: str, entries: Sequence[UUID]) -> list[str]:
     """Return the names of entities that entries bring back, and that the graph does not have."""
-    async with connect(pool) as connection:
-        cursor = await connection.execute(QUERIES["find_lost_names"], {"tenant": tenant, "ids": list(entries)})
-        return [row["name"] async for row in cursor]
+    rows = await fetch_rows(pool, QUERIES["find_lost_names"], {"tenant": tenant, "ids": list(entries)})
+    return [row["name"] for row in rows]

@@ -10,8 +10,9 @@ from typing import Any
 from psycopg.types.json import Jsonb
 
 from lamina.errors import Conflict
-from lamina.stores.postgres.connection import Connection, Pool, connect, in_transaction
+from lamina.stores.postgres.connection import Connection, Pool, in_transaction
 from lamina.stores.postgres.queries import load_queries
+from lamina.stores.postgres.store import run_statement
 
 QUERIES = load_queries("idempotency.sql")
 
@@ -97,15 +98,14 @@ class IdempotencyKeys:
 
     pool: Pool
 
-    async def purge_expired(self, now: datetime, ttl_days: float, tenant: str | None = None) -> int:
-        """Delete the answers older than ``ttl_days``, of a tenant or of all; return how many.
+    async def purge_expired(self, now: datetime, ttl_days: float, tenant: str) -> int:
+        """Delete a tenant's answers that are older than ``ttl_days``; return how many.
 
         Raises:
             Unavailable: If Postgres does not answer.
         """
         parameters = {"cutoff": now - timedelta(days=ttl_days), "tenant": tenant}
-        async with connect(self.pool) as connection:
-            return (await connection.execute(QUERIES["purge_idempotency_keys"], parameters)).rowcount
+        return await run_statement(self.pool, QUERIES["purge_idempotency_keys"], parameters)
 
     async def erase_user(self, tenant: str, user: str) -> int:
         """Delete the answers to a user's writes; return how many.
@@ -113,8 +113,5 @@ class IdempotencyKeys:
         Raises:
             Unavailable: If Postgres does not answer.
         """
-        async with connect(self.pool) as connection:
-            cursor = await connection.execute(
-                QUERIES["erase_user_idempotency_keys"], {"tenant": tenant, "user_id": user}
-            )
-            return cursor.rowcount
+        parameters = {"tenant": tenant, "user_id": user}
+        return await run_statement(self.pool, QUERIES["erase_user_idempotency_keys"], parameters)

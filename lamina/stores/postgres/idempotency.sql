@@ -18,7 +18,7 @@ ON CONFLICT (tenant, key) DO UPDATE SET
     request_hash = excluded.request_hash, response = excluded.response, user_hash = excluded.user_hash, created_at = now()
 
 -- name: purge_idempotency_keys
-DELETE FROM idempotency_keys WHERE created_at <= %(cutoff)s AND (%(tenant)s::text IS NULL OR tenant = %(tenant)s)
+DELETE FROM idempotency_keys WHERE created_at <= %(cutoff)s AND tenant = %(tenant)s
 
 -- name: erase_user_idempotency_keys
 DELETE FROM idempotency_keys WHERE tenant = %(tenant)s AND user_hash = keyed_hash(%(tenant)s, %(user_id)s)

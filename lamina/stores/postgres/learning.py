@@ -13,6 +13,7 @@ from lamina.core.areas import Area
 from lamina.policies.retention.learning import MOST_NEAR, LearntProcedure, TaughtRun
 from lamina.stores.postgres.connection import Connection, Pool, connect
 from lamina.stores.postgres.queries import load_queries
+from lamina.stores.postgres.store import fetch_rows
 
 QUERIES = load_queries("learning.sql")
 
@@ -21,9 +22,7 @@ async def find_runs(pool: Pool, area: Area, *, after: Mapping[str, Any] | None, 
     """Return a page of a namespace's runs that have ended and were not learnt from, the earliest first."""
     place = after or {"at": None, "id": None}
     start = {"after_at": place["at"], "after_id": place["id"]}
-    async with connect(pool) as connection:
-        cursor = await connection.execute(QUERIES["find_untaught_runs"], area.ids() | start | {"limit": limit})
-        return await cursor.fetchall()
+    return await fetch_rows(pool, QUERIES["find_untaught_runs"], area.ids() | start | {"limit": limit})
 
 
 async def find_learnt(

@@ -38,7 +38,7 @@ from lamina.stores.postgres.filters import Columns, apply_filters, place_paramet
 from lamina.stores.postgres.messages import chunk_columns
 from lamina.stores.postgres.note_rows import note_candidate, note_columns, note_record, stored_note
 from lamina.stores.postgres.queries import load_queries
-from lamina.stores.postgres.store import PostgresStore
+from lamina.stores.postgres.store import PostgresStore, fetch_row
 from lamina.stores.postgres.tier_rows import (
     EmbeddingStatements,
     FoundStatement,
@@ -346,8 +346,7 @@ async def lock_unchanged(
 
 async def count_notes(pool: Pool, area: Area) -> int:
     """Return how many notes a namespace has."""
-    async with connect(pool) as connection:
-        row = await (await connection.execute(QUERIES["count_notes"], area.ids())).fetchone()
+    row = await fetch_row(pool, QUERIES["count_notes"], area.ids())
     return int(row["size"]) if row else 0
 
 

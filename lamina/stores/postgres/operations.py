@@ -13,9 +13,9 @@ from lamina.core.operations import Operation, OperationKind, OperationState
 from lamina.core.paging import Page
 from lamina.core.scope import Scope
 from lamina.errors import NotFound
-from lamina.stores.postgres.connection import Connection, Pool, connect, scope_parameters
+from lamina.stores.postgres.connection import Connection, Pool, scope_parameters
 from lamina.stores.postgres.queries import load_queries
-from lamina.stores.postgres.store import PostgresStore
+from lamina.stores.postgres.store import PostgresStore, fetch_row, run_statement
 
 QUERIES = load_queries("operations.sql")
 STEP = timedelta(minutes=2)
@@ -65,16 +65,13 @@ async def complete_operation(
 
 async def erase_user_operations(pool: Pool, tenant: str, user: str) -> int:
     """Delete the operations over a user's memories, and end those whose conditions name the user; count both."""
-    async with connect(pool) as connection:
-        cursor = await connection.execute(QUERIES["erase_user_operations"], {"tenant": tenant, "user_id": user})
-        row = await cursor.fetchone()
+    row = await fetch_row(pool, QUERIES["erase_user_operations"], {"tenant": tenant, "user_id": user})
     return int(row["operations"]) if row else 0
 
 
 async def end_operations(pool: Pool, tenant: str, *, cutoff: datetime) -> int:
     """Delete a tenant's operations that ended before the cutoff; count them."""
-    async with connect(pool) as connection:
-        return (await connection.execute(QUERIES["end_operations"], {"tenant": tenant, "cutoff": cutoff})).rowcount
+    return await run_statement(pool, QUERIES["end_operations"], {"tenant": tenant, "cutoff": cutoff})
 
 
 class OperationTable(PostgresStore):

@@ -15,6 +15,7 @@ from lamina.policies.retention.decay import LEAST_STRENGTH
 from lamina.stores.postgres.connection import Connection, Pool, connect, in_transaction
 from lamina.stores.postgres.epochs import unsettle, unsettle_all
 from lamina.stores.postgres.queries import load_queries
+from lamina.stores.postgres.store import fetch_row, fetch_rows, run_statement
 from lamina.stores.postgres.tiers import PROJECTED
 
 QUERIES = load_queries("outbox.sql")
@@ -136,9 +137,7 @@ class Outbox:
     async def ids(self, projection: ProjectionName, tenant: str, after: UUID | None, limit: int) -> list[UUID]:
         """Return the next ids, after ``after``, of a tenant's memories that belong in the projection."""
         parameters = {"tenant": tenant, "after": after, "limit": limit}
-        async with connect(self._pool) as connection:
-            cursor = await connection.execute(PROJECTED[projection].ids, parameters)
-            return [row["id"] async for row in cursor]
+        return [row["id"] for row in await fetch_rows(self._pool, PROJECTED[projection].ids, parameters)]
 
     async def enqueue(self, projection: ProjectionName, tenant: str, ids: Sequence[UUID]) -> None:
         """Enqueue memories of a tenant again, and raise its epochs: cached answers may lack them."""
@@ -153,8 +152,7 @@ class Outbox:
 
     async def finish(self, seqs: Sequence[int]) -> None:
         """Remove applied rows."""
-        async with connect(self._pool) as connection:
-            await connection.execute(QUERIES["finish_outbox"], {"seqs": list(seqs)})
+        await run_statement(self._pool, QUERIES["finish_outbox"], {"seqs": list(seqs)})
 
     async def give_up(self, kept: Sequence[ProjectionName], before: datetime) -> int:
         """Delete changes from before a time of projections that are not kept; return how many.
@@ -164,8 +162,7 @@ class Outbox:
         parameters = {"kept": list(kept), "before": before, "limit": GIVEN_UP_AT_ONCE}
         total = 0
         while True:
-            async with connect(self._pool) as connection:
-                row = await (await connection.execute(QUERIES["give_up_outbox"], parameters)).fetchone()
+            row = await fetch_row(self._pool, QUERIES["give_up_outbox"], parameters)
             assert row is not None  # noqa: S101 - it counts
             deleted = int(row["rows"])
             total += deleted

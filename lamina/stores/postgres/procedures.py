@@ -34,6 +34,7 @@ from lamina.stores.postgres.connection import Connection, Pool, connect, read_ro
 from lamina.stores.postgres.filters import Columns, apply_filters, query_parameters
 from lamina.stores.postgres.large_scopes import LargeScopes
 from lamina.stores.postgres.queries import load_queries
+from lamina.stores.postgres.store import fetch_rows
 from lamina.stores.postgres.tier_rows import (
     EmbeddingStatements,
     ErasureStatements,
@@ -367,16 +368,12 @@ class Procedures:
         """Return the scope's active procedures, the latest first."""
         text, values = apply_filters(QUERIES["list_procedures"], filters, COLUMNS)
         parameters = scope_parameters(scope) | values | page.parameters("time", "id")
-        async with connect(self._pool) as connection:
-            cursor = await connection.execute(text, parameters)
-            return [_stored(row) async for row in cursor]
+        return [_stored(row) for row in await fetch_rows(self._pool, text, parameters)]
 
     async def learnt(self, scope: Scope, state: ProcedureState, page: Page) -> list[StoredProcedure]:
         """Return the learnt procedures of a scope in a state, of all users, the latest first."""
         parameters = scope_parameters(scope) | {"state": state} | page.parameters("time", "id")
-        async with connect(self._pool) as connection:
-            cursor = await connection.execute(QUERIES["list_learnt_procedures"], parameters)
-            return [_stored(row) async for row in cursor]
+        return [_stored(row) for row in await fetch_rows(self._pool, QUERIES["list_learnt_procedures"], parameters)]
 
     async def outcomes(self, tenant: str, id_: UUID, page: Page) -> list[ReportedOutcome]:
         """Return the reported outcomes of a procedure, the latest first.

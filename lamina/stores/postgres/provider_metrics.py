@@ -118,8 +118,8 @@ class ProviderMetrics(PostgresStore):
         parameters = place | {"since": since, "limit": MAX_RATES}
         return [HitRates(**row) for row in await self._rows(QUERIES["read_hit_rates"], **parameters)]
 
-    async def purge_expired(self, now: datetime, ttl_days: float, tenant: str | None = None) -> int:
-        """Delete calls older than ``ttl_days``, of a tenant or of all; return how many.
+    async def purge_expired(self, now: datetime, ttl_days: float, tenant: str) -> int:
+        """Delete a tenant's calls that are older than ``ttl_days``; return how many.
 
         Raises:
             Unavailable: If Postgres does not answer.

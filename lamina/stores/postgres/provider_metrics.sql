@@ -20,4 +20,4 @@ ORDER BY avg_hit_rate DESC NULLS LAST, provider, model
 LIMIT %(limit)s
 
 -- name: purge_provider_metrics
-DELETE FROM provider_cache_metrics WHERE recorded_at <= %(cutoff)s AND (%(tenant)s::text IS NULL OR tenant = %(tenant)s)
+DELETE FROM provider_cache_metrics WHERE recorded_at <= %(cutoff)s AND tenant = %(tenant)s

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from lamina.core.scope import Scope
-from lamina.stores.postgres.connection import Pool, connect, scope_parameters
+from lamina.stores.postgres.connection import Pool, scope_parameters
 from lamina.stores.postgres.queries import load_queries
-from lamina.stores.postgres.store import PostgresStore
+from lamina.stores.postgres.store import PostgresStore, run_statement
 
 QUERIES = load_queries("response_chains.sql")
 KEPT = timedelta(days=30)
@@ -48,11 +48,9 @@ class ResponseChains(PostgresStore):
 async def end_chains(pool: Pool, tenant: str, now: datetime, *, most: int = MOST_CHAINS) -> int:
     """Delete a tenant's chains that are too old or too many; count them."""
     parameters = {"tenant": tenant, "cutoff": now - KEPT, "most": most}
-    async with connect(pool) as connection:
-        return (await connection.execute(QUERIES["end_chains"], parameters)).rowcount
+    return await run_statement(pool, QUERIES["end_chains"], parameters)
 
 
 async def erase_user_chains(pool: Pool, tenant: str, user: str) -> int:
     """Delete the chains of a user; count them."""
-    async with connect(pool) as connection:
-        return (await connection.execute(QUERIES["erase_user_chains"], {"tenant": tenant, "user_id": user})).rowcount
+    return await run_statement(pool, QUERIES["erase_user_chains"], {"tenant": tenant, "user_id": user})

@@ -30,6 +30,7 @@ from lamina.policies.caching.response_budget import StoredResponse, evicted
 from lamina.stores.postgres.connection import Connection, Pool, connect, in_transaction
 from lamina.stores.postgres.epochs import end_responses
 from lamina.stores.postgres.queries import load_queries
+from lamina.stores.postgres.store import fetch_row, fetch_rows, run_statement
 
 QUERIES = load_queries("responses.sql")
 
@@ -112,9 +113,7 @@ class Responses:
         Raises:
             Unavailable: If Postgres does not answer.
         """
-        async with connect(self._pool) as connection:
-            cursor = await connection.execute(QUERIES["find_exact_response"], self._parameters(request, now))
-            row = await cursor.fetchone()
+        row = await fetch_row(self._pool, QUERIES["find_exact_response"], self._parameters(request, now))
         if row is None:
             return ExactMatch()
         return ExactMatch(
@@ -130,9 +129,9 @@ class Responses:
             Unavailable: If Postgres does not answer.
         """
         vector = {"embedding": _vector(embedding), "max_distance": 1 - self._policy.threshold, "limit": MAX_CANDIDATES}
-        async with connect(self._pool) as connection:
-            cursor = await connection.execute(QUERIES["find_near_responses"], self._parameters(request, now) | vector)
-            return [_candidate(row, similarity=row["similarity"]) async for row in cursor]
+        parameters = self._parameters(request, now) | vector
+        rows = await fetch_rows(self._pool, QUERIES["find_near_responses"], parameters)
+        return [_candidate(row, similarity=row["similarity"]) for row in rows]
 
     async def read(self, question: ModelQuestion, id_: UUID) -> str | None:
         """Return a response as the JSON text that was put; ``None`` if it was deleted.
@@ -140,9 +139,7 @@ class Responses:
         Raises:
             Unavailable: If Postgres does not answer.
         """
-        async with connect(self._pool) as connection:
-            cursor = await connection.execute(QUERIES["get_response"], _place(question) | {"id": id_})
-            row = await cursor.fetchone()
+        row = await fetch_row(self._pool, QUERIES["get_response"], _place(question) | {"id": id_})
         return None if row is None else str(row["response"])
 
     async def lessons(self, question: ModelQuestion) -> Lessons:
@@ -173,9 +170,7 @@ class Responses:
             Unavailable: If Postgres does not answer.
         """
         parameters = {"tenant": tenant, "workspace": workspace, "limit": limit}
-        async with connect(self._pool) as connection:
-            cursor = await connection.execute(QUERIES["list_response_agents"], parameters)
-            return [row["agent"] async for row in cursor]
+        return [row["agent"] for row in await fetch_rows(self._pool, QUERIES["list_response_agents"], parameters)]
 
     async def put(self, new: NewResponse, now: datetime) -> PutOutcome:
         """Store a response in place of the one to exactly this request, unless memories changed since its lookup.
@@ -232,19 +227,17 @@ class Responses:
         Raises:
             Unavailable: If Postgres does not answer.
         """
-        async with connect(self._pool) as connection:
-            await connection.execute(QUERIES["count_response_lookups"], _count_lookups(uses))
+        await run_statement(self._pool, QUERIES["count_response_lookups"], _count_lookups(uses))
         hits = _count_hits(uses)
         if hits["ids"]:
-            async with connect(self._pool) as connection:
-                await connection.execute(QUERIES["count_response_hits"], hits)
+            await run_statement(self._pool, QUERIES["count_response_hits"], hits)
 
     def cutoff(self, now: datetime) -> datetime:
         """Return the time of expiry before which a response is not served any more, not even as stale."""
         return now - self._policy.grace
 
-    async def purge_expired(self, now: datetime, tenant: str | None = None) -> int:
-        """Delete responses that are not served any more, of a tenant or of all; return how many.
+    async def purge_expired(self, now: datetime, tenant: str) -> int:
+        """Delete a tenant's responses that are not served any more; return how many.
 
         Each workspace is locked while its own responses are deleted.
 
@@ -255,8 +248,7 @@ class Responses:
         count = 0
         for place in await self._workspaces(tenant, None):
             count += await self._purge(QUERIES["purge_dead_responses"], place | times)
-        async with connect(self._pool) as connection:
-            await connection.execute(QUERIES["delete_idle_agents"], {"tenant": tenant, "idle_since": now - IDLE})
+        await run_statement(self._pool, QUERIES["delete_idle_agents"], {"tenant": tenant, "idle_since": now - IDLE})
         return count
 
     async def purge(self, tenant: str, workspace: str | None = None, agent: str | None = None) -> int:
@@ -293,12 +285,9 @@ class Responses:
 
         return await in_transaction(self._pool, act)
 
-    async def _workspaces(self, tenant: str | None, workspace: str | None) -> list[dict[str, Any]]:
-        async with connect(self._pool) as connection:
-            cursor = await connection.execute(
-                QUERIES["list_response_workspaces"], {"tenant": tenant, "workspace": workspace}
-            )
-            return [dict(row) async for row in cursor]
+    async def _workspaces(self, tenant: str, workspace: str | None) -> list[DictRow]:
+        parameters = {"tenant": tenant, "workspace": workspace}
+        return await fetch_rows(self._pool, QUERIES["list_response_workspaces"], parameters)
 
     async def figures(
         self, tenant: str, workspace: str | None, now: datetime, agent: str | None = None
@@ -310,11 +299,9 @@ class Responses:
         """
         place = {"tenant": tenant, "workspace": workspace, "agent_id": agent}
         parameters = place | {"now": now, "cutoff": now - self._policy.grace}
-        async with connect(self._pool) as connection:
-            cursor = await connection.execute(
-                QUERIES["count_responses"], parameters | {"by_workspace": self._policy.by_workspace}
-            )
-            row = await cursor.fetchone()
+        row = await fetch_row(
+            self._pool, QUERIES["count_responses"], parameters | {"by_workspace": self._policy.by_workspace}
+        )
         assert row is not None  # noqa: S101 - an aggregate is one row
         return ResponseFigures(**row)
 
@@ -350,8 +337,7 @@ async def count_expired(
     """
     parameters = {"tenant": tenant, "responses": responses, "embeddings": embeddings, "providers": providers}
     parameters["answers"] = answers
-    async with connect(pool) as connection:
-        row = await (await connection.execute(QUERIES["count_expired"], parameters)).fetchone()
+    row = await fetch_row(pool, QUERIES["count_expired"], parameters)
     return int(row["expired"]) if row else 0
 
 

@@ -144,8 +144,7 @@ RETURNING r.size_bytes
 -- name: delete_idle_agents
 -- Agents without responses that have put none for a while: sub-agents come and go.
 DELETE FROM response_agents a
-WHERE a.agent <> '' AND a.put_at < %(idle_since)s
-  AND (%(tenant)s::text IS NULL OR a.tenant = %(tenant)s)
+WHERE a.tenant = %(tenant)s AND a.agent <> '' AND a.put_at < %(idle_since)s
   AND NOT EXISTS (
       SELECT 1 FROM responses r WHERE r.tenant = a.tenant AND r.workspace = a.workspace AND r.agent = a.agent
   )
@@ -177,8 +176,7 @@ SELECT epoch FROM response_agents WHERE tenant = %(tenant)s AND workspace = %(wo
 
 -- name: list_response_workspaces
 SELECT tenant, workspace FROM response_agents
-WHERE agent = '' AND (%(tenant)s::text IS NULL OR tenant = %(tenant)s)
-  AND (%(workspace)s::text IS NULL OR workspace = %(workspace)s)
+WHERE tenant = %(tenant)s AND agent = '' AND (%(workspace)s::text IS NULL OR workspace = %(workspace)s)
 ORDER BY tenant, workspace
 
 -- name: count_responses

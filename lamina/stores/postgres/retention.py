@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 from uuid import UUID
 
 from psycopg.rows import DictRow
@@ -13,6 +13,7 @@ from lamina.stores.postgres.erasure import count_empty_sessions, delete_empty_se
 from lamina.stores.postgres.links import remove_from_graph
 from lamina.stores.postgres.outbox import enqueue
 from lamina.stores.postgres.queries import load_queries
+from lamina.stores.postgres.store import fetch_row, fetch_rows, run_statement
 
 QUERIES = load_queries("retention.sql")
 
@@ -38,6 +39,22 @@ _END_ROWS: Mapping[EndedRows, bytes] = {
     "procedures": QUERIES["end_procedures"],
     "outcomes": QUERIES["end_outcomes"],
 }
+EndedOfTenant = Literal["keys", "shares", "receipts", "user_profile_versions"]
+
+
+class _Ending(NamedTuple):
+    count: bytes
+    end: bytes
+
+
+_OF_TENANT: Mapping[EndedOfTenant, _Ending] = {
+    "keys": _Ending(QUERIES["count_ended_keys"], QUERIES["end_keys"]),
+    "shares": _Ending(QUERIES["count_ended_shares"], QUERIES["end_shares"]),
+    "receipts": _Ending(QUERIES["count_ended_receipts"], QUERIES["end_receipts"]),
+    "user_profile_versions": _Ending(
+        QUERIES["count_ended_user_profile_versions"], QUERIES["end_user_profile_versions"]
+    ),
+}
 # Of a note or user, by id, and its number.
 VersionKey = tuple[str, int]
 
@@ -57,9 +74,7 @@ async def ended_versions(
     """
     parameters = area.ids() | {"cutoff": cutoff, "after": None if after is None else list(after), "limit": limit}
     id_column = "note_id" if of == "note" else "user_id"
-    async with connect(pool) as connection:
-        cursor = await connection.execute(_ENDED_VERSIONS[of], parameters)
-        return [(str(row[id_column]), row["version"]) async for row in cursor]
+    return [(str(row[id_column]), row["version"]) for row in await fetch_rows(pool, _ENDED_VERSIONS[of], parameters)]
 
 
 async def end_versions(connection: Connection, of: VersionsOf, area: Area, versions: Sequence[VersionKey]) -> int:
@@ -74,9 +89,7 @@ async def ended_rows(
 ) -> list[UUID]:
     """Return a page of the ids of a namespace's rows that were deleted, or outcomes reported, before the cutoff."""
     parameters: dict[str, Any] = area.ids() | {"cutoff": cutoff, "after": after, "limit": limit}
-    async with connect(pool) as connection:
-        cursor = await connection.execute(_ENDED_ROWS[rows], parameters)
-        return [row["id"] async for row in cursor]
+    return [row["id"] for row in await fetch_rows(pool, _ENDED_ROWS[rows], parameters)]
 
 
 async def end_rows(
@@ -91,51 +104,23 @@ async def end_rows(
     return len(ended)
 
 
-async def count_ended_grants(pool: Pool, tenant: str, *, cutoff: datetime) -> int:
-    """Count the keys and shares of a tenant that were revoked or expired before the cutoff."""
-    async with connect(pool) as connection:
-        cursor = await connection.execute(QUERIES["count_ended_grants"], {"tenant": tenant, "cutoff": cutoff})
-        row = await cursor.fetchone()
-    return int(row["grants"]) if row else 0
+async def count_ended(pool: Pool, tenant: str, cutoffs: Mapping[EndedOfTenant, datetime]) -> int:
+    """Count a tenant's records of some kinds that ended before the cutoff of each."""
+    found = [
+        await fetch_row(pool, _OF_TENANT[kind].count, {"tenant": tenant, "cutoff": cutoff})
+        for kind, cutoff in cutoffs.items()
+    ]
+    return sum(int(row["ended"]) for row in found if row)
 
 
-async def end_grants(pool: Pool, tenant: str | None, *, cutoff: datetime) -> int:
-    """Delete the keys and shares, of a tenant or of all, that were revoked or expired before the cutoff; count them."""
-    parameters = {"tenant": tenant, "cutoff": cutoff}
-    async with connect(pool) as connection:
-        keys = await connection.execute(QUERIES["end_keys"], parameters)
-        shares = await connection.execute(QUERIES["end_shares"], parameters)
-        return keys.rowcount + shares.rowcount
-
-
-async def count_ended_receipts(pool: Pool, tenant: str, *, cutoff: datetime) -> int:
-    """Count the receipts of a tenant's erasures that were complete before the cutoff."""
-    async with connect(pool) as connection:
-        cursor = await connection.execute(QUERIES["count_ended_receipts"], {"tenant": tenant, "cutoff": cutoff})
-        row = await cursor.fetchone()
-    return int(row["receipts"]) if row else 0
-
-
-async def end_receipts(pool: Pool, tenant: str | None, *, cutoff: datetime) -> int:
-    """Delete the receipts, of a tenant or of all, of erasures that were complete before the cutoff; count them."""
-    async with connect(pool) as connection:
-        return (await connection.execute(QUERIES["end_receipts"], {"tenant": tenant, "cutoff": cutoff})).rowcount
-
-
-async def count_ended_user_profiles(pool: Pool, tenant: str, *, cutoff: datetime) -> int:
-    """Count the states of a tenant's users in the whole tenant that were replaced before the cutoff."""
-    async with connect(pool) as connection:
-        parameters = {"tenant": tenant, "cutoff": cutoff}
-        cursor = await connection.execute(QUERIES["count_ended_user_profile_versions"], parameters)
-        row = await cursor.fetchone()
-    return int(row["versions"]) if row else 0
-
-
-async def end_user_profiles(pool: Pool, tenant: str, *, cutoff: datetime) -> int:
-    """Delete the states of a tenant's users in the whole tenant that were replaced before the cutoff; count them."""
-    async with connect(pool) as connection:
-        parameters = {"tenant": tenant, "cutoff": cutoff}
-        return (await connection.execute(QUERIES["end_user_profile_versions"], parameters)).rowcount
+async def end_of_tenant(pool: Pool, tenant: str, cutoffs: Mapping[EndedOfTenant, datetime]) -> int:
+    """Delete the records that :func:`count_ended` counts; return their number."""
+    return sum(
+        [
+            await run_statement(pool, _OF_TENANT[kind].end, {"tenant": tenant, "cutoff": cutoff})
+            for kind, cutoff in cutoffs.items()
+        ]
+    )
 
 
 async def count_empty_places(pool: Pool, tenant: str, *, cutoff: datetime) -> int:

@@ -37,7 +37,7 @@ WHERE v.tenant = %(tenant)s AND v.workspace = %(workspace)s AND v.namespace = %(
 
 -- name: count_ended_user_profile_versions
 -- Of users in the whole tenant, which lie in no namespace; the last version is the present state.
-SELECT count(*) AS versions FROM profile_versions v
+SELECT count(*) AS ended FROM profile_versions v
 WHERE v.tenant = %(tenant)s AND v.workspace = '' AND v.namespace = '' AND v.written_at <= %(cutoff)s
   AND (SELECT min(later.written_at) FROM profile_versions later
        WHERE later.tenant = v.tenant AND later.workspace = '' AND later.namespace = '' AND later.user_id = v.user_id
@@ -95,16 +95,14 @@ LIMIT %(limit)s
 DELETE FROM procedures WHERE id = ANY(%(ids)s) AND tenant = %(tenant)s AND deleted_at <= %(cutoff)s
 RETURNING id
 
--- name: count_ended_grants
--- Keys and shares that ended before the cutoff.
-SELECT (SELECT count(*) FROM api_keys WHERE tenant = %(tenant)s AND least(revoked_at, expires_at) <= %(cutoff)s)
-     + (SELECT count(*) FROM shares WHERE tenant = %(tenant)s AND least(revoked_at, expires_at) <= %(cutoff)s) AS grants
+-- name: count_ended_keys
+SELECT count(*) AS ended FROM api_keys WHERE tenant = %(tenant)s AND least(revoked_at, expires_at) <= %(cutoff)s
 
 -- name: end_keys
 -- With their quotas.
 WITH ended AS (
     DELETE FROM api_keys
-    WHERE (%(tenant)s::text IS NULL OR tenant = %(tenant)s) AND least(revoked_at, expires_at) <= %(cutoff)s
+    WHERE tenant = %(tenant)s AND least(revoked_at, expires_at) <= %(cutoff)s
     RETURNING tenant, id
 ), of_quotas AS (
     DELETE FROM quotas q USING ended WHERE q.tenant = ended.tenant AND q.subject = ended.id::text
@@ -113,18 +111,20 @@ WITH ended AS (
 )
 SELECT id FROM ended
 
+-- name: count_ended_shares
+SELECT count(*) AS ended FROM shares WHERE tenant = %(tenant)s AND least(revoked_at, expires_at) <= %(cutoff)s
+
 -- name: end_shares
-DELETE FROM shares
-WHERE (%(tenant)s::text IS NULL OR tenant = %(tenant)s) AND least(revoked_at, expires_at) <= %(cutoff)s
+DELETE FROM shares WHERE tenant = %(tenant)s AND least(revoked_at, expires_at) <= %(cutoff)s
 
 -- name: count_ended_receipts
-SELECT count(*) AS receipts FROM erasures
+SELECT count(*) AS ended FROM erasures
 WHERE tenant = %(tenant)s AND state = 'complete' AND completed_at <= %(cutoff)s
 
 -- name: end_receipts
 -- Of complete erasures alone; the public keys stay, for receipts that are kept elsewhere.
 DELETE FROM erasures
-WHERE (%(tenant)s::text IS NULL OR tenant = %(tenant)s) AND state = 'complete' AND completed_at <= %(cutoff)s
+WHERE tenant = %(tenant)s AND state = 'complete' AND completed_at <= %(cutoff)s
 
 -- name: count_empty_places
 SELECT count(*) AS places FROM epochs
@@ -136,7 +136,7 @@ WHERE tenant = %(tenant)s AND emptied_at <= %(cutoff)s AND emptied_epoch = epoch
 UPDATE epochs e SET emptied_at = %(now)s, emptied_epoch = e.epoch
 FROM (
     SELECT tenant, workspace, namespace FROM epochs
-    WHERE (%(tenant)s::text IS NULL OR tenant = %(tenant)s) AND emptied_epoch IS DISTINCT FROM epoch
+    WHERE tenant = %(tenant)s AND emptied_epoch IS DISTINCT FROM epoch
       AND is_empty_place(tenant, workspace, namespace)
     ORDER BY tenant, workspace, namespace
     FOR UPDATE SKIP LOCKED
@@ -147,5 +147,5 @@ WHERE (e.tenant, e.workspace, e.namespace) = (empty.tenant, empty.workspace, emp
 -- Places that were empty long ago and were not written since: no cache has an answer of them. A writer that has not
 -- ended yet makes a new row. The mark of a renaming keeps its place closed.
 DELETE FROM epochs
-WHERE (%(tenant)s::text IS NULL OR tenant = %(tenant)s) AND emptied_at <= %(cutoff)s AND emptied_epoch = epoch AND renaming IS NULL
+WHERE tenant = %(tenant)s AND emptied_at <= %(cutoff)s AND emptied_epoch = epoch AND renaming IS NULL
   AND is_empty_place(tenant, workspace, namespace)

@@ -10,8 +10,9 @@ from uuid import UUID
 from lamina.core.scope import Scope
 from lamina.errors import Conflict, InvalidInput, NotFound
 from lamina.policies.validity import ENDS, OWN_VALUE, STATES, Claim, decide_validities, exclude_each_other
-from lamina.stores.postgres.connection import Connection, Pool, connect, scope_parameters
+from lamina.stores.postgres.connection import Connection, Pool, scope_parameters
 from lamina.stores.postgres.queries import load_queries
+from lamina.stores.postgres.store import fetch_row
 
 QUERIES = load_queries("validity.sql")
 STATED_RELATIONS = {"relations": sorted({*STATES, *ENDS}), "own_values": "%" + OWN_VALUE.replace("_", r"\_")}
@@ -84,8 +85,7 @@ async def read_statements(pool: Pool, id_: UUID) -> Statements:
     Raises:
         NotFound: If it is gone.
     """
-    async with connect(pool) as connection:
-        row = await (await connection.execute(QUERIES["read_statements"], {"id": id_})).fetchone()
+    row = await fetch_row(pool, QUERIES["read_statements"], {"id": id_})
     if row is None:
         raise NotFound("fact", str(id_))
     return Statements(frozenset({*(row["users"] or ()), *([None] if row["is_shared"] else [])}), row["latest"])

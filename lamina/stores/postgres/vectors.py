@@ -13,6 +13,7 @@ from lamina.core.areas import Area
 from lamina.core.memories import Chunk
 from lamina.stores.postgres.connection import Connection, Pool, connect
 from lamina.stores.postgres.queries import load_queries
+from lamina.stores.postgres.store import fetch_rows, run_statement
 from lamina.stores.postgres.tiers import EMBEDDED
 
 QUERIES = load_queries("vectors.sql")
@@ -39,8 +40,7 @@ async def read_unembedded(
 ) -> list[DictRow]:
     """Return rows of a kind that lack vectors of a generation, by id: their text's columns and its ``guard``."""
     parameters = {**area.ids(), "generation": generation, "after": after, "limit": limit}
-    async with connect(pool) as connection:
-        return await (await connection.execute(EMBEDDED[kind].unembedded, parameters)).fetchall()
+    return await fetch_rows(pool, EMBEDDED[kind].unembedded, parameters)
 
 
 async def read_unembedded_of(pool: Pool, kind: str, area: Area, generation: int, ids: Sequence[UUID]) -> list[DictRow]:
@@ -112,8 +112,7 @@ async def drop_stand_ins(
 async def end_refusals(pool: Pool) -> None:
     """Forget the refused texts of rows that are gone."""
     gone = " AND ".join(f"NOT EXISTS (SELECT FROM {rows.table} r WHERE r.id = f.id)" for rows in EMBEDDED.values())
-    async with connect(pool) as connection:
-        await connection.execute(_formatted(QUERIES["end_refusals"], gone=gone))
+    await run_statement(pool, _formatted(QUERIES["end_refusals"], gone=gone))
 
 
 def _formatted(template: bytes, **names: str) -> bytes:
