@@ -1,5 +1,6 @@
 """The effects of a batch of an operation over many memories."""
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from uuid import UUID
 
@@ -45,3 +46,11 @@ class BatchEffects:
         for workspace, namespace in sorted(self.places):
             await bump_epoch(connection, Scope(operation.tenant, workspace, namespace), teaches=True)
         await record_events(connection, self.events)
+
+
+def ids_by_user(owned: Iterable[tuple[UUID, str | None]]) -> Mapping[str | None, list[UUID]]:
+    """Group memories by the users that they belong to."""
+    found: dict[str | None, list[UUID]] = {}
+    for id_, user in owned:
+        found.setdefault(user, []).append(id_)
+    return found

@@ -1,6 +1,6 @@
 """Tag and move the documents that match a filter, a batch in a transaction."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from uuid import UUID
 
 from psycopg.rows import DictRow
@@ -14,7 +14,7 @@ from lamina.core.ports import Clock
 from lamina.core.scope import Scope
 from lamina.core.tiers import Tier
 from lamina.core.trash import TrashKind
-from lamina.ingest.batch_effects import BatchEffects
+from lamina.ingest.batch_effects import BatchEffects, ids_by_user
 from lamina.ingest.bulk_notes import KEPT_FIELDS, tagged
 from lamina.ingest.memory_linking import MemoryLinker, MemoryText, PreparedLinks
 from lamina.stores.postgres.bulk_memories import (
@@ -22,7 +22,7 @@ from lamina.stores.postgres.bulk_memories import (
     lock_selected,
     move_documents,
     read_to_move,
-    select_ids,
+    select_rows,
     tag_documents,
 )
 from lamina.stores.postgres.connection import Connection, Pool, in_transaction
@@ -56,9 +56,9 @@ class BulkDocuments:
         """
         body, scope = DocumentsChangeIn.model_validate(operation.request), operation.scope()
         filters, kind = body.selection(), TrashKind.DOCUMENT
-        page = await select_ids(
-            self._pool, kind, scope, filters, stored_by=operation.requested_at, after=operation.cursor, limit=BATCH
-        )
+        stored_by, after = operation.requested_at, operation.cursor
+        rows = await select_rows(self._pool, kind, scope, filters, stored_by=stored_by, after=after, limit=BATCH)
+        page = [row["id"] for row in rows]
         is_move = operation.kind is OperationKind.MOVE_DOCUMENTS
         links = await self._links(operation.tenant, page) if is_move else PreparedLinks()
 
@@ -99,7 +99,7 @@ class BulkDocuments:
         passages = await tag_documents(connection, operation.tenant, changed, self._clock())
         effects.entries += outbox_entries("documents", passages)
         effects.count("changed", len(changed))
-        for user, ids in _ids_by_user(rows, changed).items():
+        for user, ids in ids_by_user((row["id"], row["user_id"]) for row in rows if row["id"] in changed).items():
             effects.events.append(Event.of(place.narrowed(user=user), EventKind.DOCUMENT_WRITTEN, *ids))
             effects.touch(place)
         return effects
@@ -122,7 +122,7 @@ class BulkDocuments:
         effects.count("moved", len(moved))
         effects.count("files", files)
         effects.count("existing", len(rows) - len(moved) - files)
-        for user, ids in _ids_by_user(rows, moved).items():
+        for user, ids in ids_by_user((row["id"], row["user_id"]) for row in rows if row["id"] in moved).items():
             effects.events.append(Event.of(source.narrowed(user=user), EventKind.DOCUMENT_DELETED, *ids))
             effects.events.append(Event.of(target.narrowed(user=user), EventKind.DOCUMENT_WRITTEN, *ids))
             effects.touch(source, target)
@@ -148,11 +148,3 @@ class BulkDocuments:
 
 def _place(operation: Operation) -> Scope:
     return operation.scope().narrowed(user=None, agent=None, session=None)
-
-
-def _ids_by_user(rows: Sequence[DictRow], among: Mapping[UUID, object]) -> Mapping[str | None, list[UUID]]:
-    found: dict[str | None, list[UUID]] = {}
-    for row in rows:
-        if row["id"] in among:
-            found.setdefault(row["user_id"], []).append(row["id"])
-    return found

@@ -4,7 +4,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
-from uuid import UUID
 
 from lamina.api.bulk import BulkChangeIn, BulkDeleteIn
 from lamina.core.events import Event, EventKind
@@ -15,20 +14,21 @@ from lamina.core.queries import Filters
 from lamina.core.scope import Scope
 from lamina.core.tiers import Tier
 from lamina.core.trash import TrashKind
-from lamina.ingest.batch_effects import BatchEffects
+from lamina.ingest.batch_effects import BatchEffects, ids_by_user
 from lamina.ingest.memory_linking import MemoryLinker, MemoryText, PreparedLinks
 from lamina.ingest.turns import unlink_deleted
-from lamina.stores.postgres.bulk_notes import (
-    count_selected,
+from lamina.stores.postgres.bulk_memories import (
     lock_selected,
     move_merged,
     move_notes,
+    preview_selected,
     read_merged,
-    select_notes,
+    select_rows,
 )
 from lamina.stores.postgres.connection import Connection, Pool, connect, in_transaction, scope_parameters
 from lamina.stores.postgres.entities import ToldGraph, read_told
 from lamina.stores.postgres.feedback import move_feedback
+from lamina.stores.postgres.note_rows import stored_note
 from lamina.stores.postgres.note_temperature import warm_up
 from lamina.stores.postgres.notes import delete_notes, expire_derived, update_note
 from lamina.stores.postgres.operations import advance_operation, complete_operation, hold_operation
@@ -80,11 +80,9 @@ class BulkNotes:
 
     async def preview(self, scope: Scope, filters: Filters, *, sample: int) -> tuple[int, list[StoredNote]]:
         """Return how many notes match, and the first of them by id."""
-        matched = await count_selected(self._pool, scope, filters)
-        if not sample:
-            return matched, []
-        page = await select_notes(self._pool, scope, filters, stored_by=self._clock(), after=None, limit=sample)
-        return matched, page
+        now = self._clock()
+        matched, rows = await preview_selected(self._pool, TrashKind.NOTE, scope, filters, now, sample=sample)
+        return matched, [stored_note(row) for row in rows]
 
     async def step(self, operation: Operation) -> None:
         """Work on the next batch of an operation, or complete it, in one transaction.
@@ -94,13 +92,13 @@ class BulkNotes:
         """
         body = BulkDeleteIn if operation.kind is OperationKind.DELETE_NOTES else BulkChangeIn
         scope, filters = operation.scope(), body.model_validate(operation.request).selection()
-        page = await select_notes(
-            self._pool, scope, filters, stored_by=operation.requested_at, after=operation.cursor, limit=BATCH
-        )
+        stored_by, after, kind = operation.requested_at, operation.cursor, TrashKind.NOTE
+        rows = await select_rows(self._pool, kind, scope, filters, stored_by=stored_by, after=after, limit=BATCH)
+        page = [stored_note(row) for row in rows]
         is_move, links = operation.kind is OperationKind.MOVE_NOTES, PreparedLinks()
         if is_move:
             merged = await read_merged(self._pool, operation.tenant, [note.id for note in page])
-            links = await self._links([*page, *merged])
+            links = await self._links([*page, *map(stored_note, merged)])
 
         async def act(connection: Connection) -> None:
             if not await hold_operation(connection, operation):
@@ -108,7 +106,8 @@ class BulkNotes:
             if not page:
                 await complete_operation(connection, operation, KEPT_FIELDS, self._clock())
                 return
-            notes = await lock_selected(connection, scope, filters, [note.id for note in page])
+            locked = await lock_selected(connection, kind, scope, filters, [note.id for note in page])
+            notes = [stored_note(row) for row in locked]
             read = {(item.memory, item.text) for item in links.memories}
             if is_move and not read.issuperset((note.id, note.note.content) for note in notes):
                 # One was changed since it was read: the next step reads the batch again.
@@ -137,7 +136,7 @@ class BulkNotes:
 
     async def _delete(self, connection: Connection, operation: Operation, notes: Sequence[StoredNote]) -> BatchEffects:
         effects, now = BatchEffects(), self._clock()
-        for user, ids in _ids_by_user(notes).items():
+        for user, ids in ids_by_user((note.id, note.user) for note in notes).items():
             for id_ in ids:
                 entry = (TrashKind.NOTE, operation.tenant, id_, now)
                 await discard(connection, self._trash, *entry, operation=operation.id)
@@ -190,7 +189,7 @@ class BulkNotes:
         nodes = await self._linker.forget(connection, sorted(carried))
         linked = await self._linker.write(connection, target, links, carried)
         effects.entries = [*note_entries(sorted(moved)), *outbox_entries("graph", sorted({*moved, *nodes, *linked}))]
-        for user, own in _ids_by_user([note for note in notes if note.id in moved]).items():
+        for user, own in ids_by_user((note.id, note.user) for note in notes if note.id in moved).items():
             effects.events.append(Event.of(source.narrowed(user=user), EventKind.NOTE_DELETED, *own))
             effects.events.append(Event.of(target.narrowed(user=user), EventKind.NOTE_CREATED, *own, notes=len(own)))
         if moved:
@@ -217,13 +216,6 @@ class BulkNotes:
         changes = {} if body.changes is None else body.changes.changes(now or self._clock())
         checked = clean_note(replace(Note(content="-"), **changes), "changes", limit=self._metadata_limit)
         return {name: getattr(checked, name) for name in changes}
-
-
-def _ids_by_user(notes: Iterable[StoredNote]) -> Mapping[str | None, list[UUID]]:
-    found: dict[str | None, list[UUID]] = {}
-    for note in notes:
-        found.setdefault(note.user, []).append(note.id)
-    return found
 
 
 def tagged(tags: Sequence[str], added: Sequence[str], removed: Sequence[str]) -> tuple[str, ...]:

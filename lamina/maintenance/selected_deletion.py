@@ -12,7 +12,7 @@ from lamina.core.queries import Filters
 from lamina.core.scope import Scope
 from lamina.core.trash import TrashKind
 from lamina.errors import NotFound
-from lamina.stores.postgres.bulk_memories import count_selected, hold_selected, select_ids
+from lamina.stores.postgres.bulk_memories import hold_selected, preview_selected, select_rows
 from lamina.stores.postgres.connection import Before, Connection, Pool, in_transaction
 from lamina.stores.postgres.operations import advance_operation, complete_operation, hold_operation
 
@@ -52,11 +52,8 @@ class SelectedDeletion:
 
     async def preview(self, kind: TrashKind, scope: Scope, filters: Filters, *, sample: int) -> tuple[int, list[UUID]]:
         """Return how many memories match, and the first of their ids."""
-        matched = await count_selected(self._pool, kind, scope, filters)
-        if not sample:
-            return matched, []
-        now = self._clock()
-        return matched, await select_ids(self._pool, kind, scope, filters, stored_by=now, after=None, limit=sample)
+        matched, rows = await preview_selected(self._pool, kind, scope, filters, self._clock(), sample=sample)
+        return matched, [row["id"] for row in rows]
 
     async def step(self, operation: Operation) -> None:
         """Delete a page of the memories that match; complete the operation if there is none.
@@ -66,9 +63,9 @@ class SelectedDeletion:
         """
         kind, request = KINDS[operation.kind]
         scope, filters = operation.scope(), request.model_validate(operation.request).selection()
-        page = await select_ids(
-            self._pool, kind, scope, filters, stored_by=operation.requested_at, after=operation.cursor, limit=PAGE
-        )
+        stored_by, after = operation.requested_at, operation.cursor
+        rows = await select_rows(self._pool, kind, scope, filters, stored_by=stored_by, after=after, limit=PAGE)
+        page = [row["id"] for row in rows]
         deleted = 0
         for id_ in page:
             deleted += await self._delete(operation, kind, scope, filters, id_)

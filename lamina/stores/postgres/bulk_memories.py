@@ -1,4 +1,4 @@
-"""Messages and documents that match a filter: counted and read in pages; documents tagged and moved."""
+"""Memories of a kind that match a filter: counted, read and locked in pages; notes and documents moved."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from lamina.core.queries import Filters
 from lamina.core.scope import Scope
 from lamina.core.trash import TrashKind
 from lamina.errors import NotFound
-from lamina.stores.postgres import documents, messages
+from lamina.stores.postgres import documents, messages, notes
 from lamina.stores.postgres.connection import Connection, Pool, scope_parameters
 from lamina.stores.postgres.filters import Columns, apply_filters
 from lamina.stores.postgres.queries import load_queries
@@ -36,6 +36,12 @@ class _Statements:
 
 
 _STATEMENTS: Mapping[TrashKind, _Statements] = {
+    TrashKind.NOTE: _Statements(
+        QUERIES["count_selected_notes"],
+        QUERIES["select_notes"],
+        QUERIES["lock_selected_notes"],
+        notes.COLUMNS,
+    ),
     TrashKind.MESSAGE: _Statements(
         QUERIES["count_selected_messages"],
         QUERIES["select_messages"],
@@ -51,22 +57,25 @@ _STATEMENTS: Mapping[TrashKind, _Statements] = {
 }
 
 
-async def count_selected(pool: Pool, kind: TrashKind, scope: Scope, filters: Filters) -> int:
-    """Count the messages, or the documents, of exactly the ids of a scope that match."""
+async def preview_selected(
+    pool: Pool, kind: TrashKind, scope: Scope, filters: Filters, now: datetime, *, sample: int
+) -> tuple[int, list[DictRow]]:
+    """Count the memories of exactly the ids of a scope that match, and return the rows of the first ones."""
     statements = _STATEMENTS[kind]
     text, values = apply_filters(statements.count, filters, statements.columns)
     row = await fetch_row(pool, text, scope_parameters(scope) | values)
-    return int(row["matched"]) if row else 0
+    rows = await select_rows(pool, kind, scope, filters, stored_by=now, after=None, limit=sample) if sample else []
+    return int(row["matched"]) if row else 0, rows
 
 
-async def select_ids(
+async def select_rows(
     pool: Pool, kind: TrashKind, scope: Scope, filters: Filters, *, stored_by: datetime, after: UUID | None, limit: int
-) -> list[UUID]:
-    """Return a page of their ids, in order, of those that were stored by a time."""
+) -> list[DictRow]:
+    """Return a page of their rows, by id, of those that were stored by a time; of most kinds the ids alone."""
     statements = _STATEMENTS[kind]
     text, values = apply_filters(statements.page, filters, statements.columns)
     page = {"stored_by": stored_by, "after": after, "limit": limit}
-    return [row["id"] for row in await fetch_rows(pool, text, scope_parameters(scope) | values | page)]
+    return await fetch_rows(pool, text, scope_parameters(scope) | values | page)
 
 
 async def lock_selected(
@@ -116,15 +125,42 @@ async def move_documents(connection: Connection, ids: Sequence[UUID], target: Sc
 
     Files stay, and documents whose key their user has there.
     """
-    place = {"tenant": target.tenant, "workspace": target.workspace, "namespace": target.namespace}
-    # The same key may be written there while they move; the next try sees it.
+    rows = await _move(connection, QUERIES["move_documents"], _place(target) | {"ids": list(ids)})
+    return {row["id"]: row["passages"] for row in rows}
+
+
+async def move_notes(connection: Connection, ids: Sequence[UUID], target: Scope) -> list[UUID]:
+    """Move locked notes to a namespace, but for those whose text their user has there; return those that moved."""
+    rows = await _move(connection, QUERIES["move_notes"], _place(target) | {"ids": list(ids)})
+    return await _move_chunks(connection, rows, target)
+
+
+async def read_merged(pool: Pool, tenant: str, ids: Sequence[UUID]) -> list[DictRow]:
+    """Return the notes that were merged into these, directly or not."""
+    return await fetch_rows(pool, QUERIES["read_merged_notes"], {"tenant": tenant, "ids": list(ids)})
+
+
+async def move_merged(connection: Connection, ids: Sequence[UUID], target: Scope) -> list[UUID]:
+    """Move the notes that were merged into moved ones after them; return them."""
+    cursor = await connection.execute(QUERIES["move_merged_notes"], _place(target) | {"ids": list(ids)})
+    return await _move_chunks(connection, await cursor.fetchall(), target)
+
+
+async def _move(connection: Connection, statement: bytes, parameters: Mapping[str, Any]) -> list[DictRow]:
+    async def move() -> list[DictRow]:
+        async with connection.transaction():
+            return await (await connection.execute(statement, parameters)).fetchall()
+
+    # The same may be written there while they move; the next try sees it.
     is_equal = retry_if_exception_type(psycopg.errors.UniqueViolation)
-    retrying = AsyncRetrying(retry=is_equal, stop=stop_after_attempt(TRIES), reraise=True)
-    moved: dict[UUID, list[UUID]] = await retrying(_move_rows, connection, {**place, "ids": list(ids)})
-    return moved
+    return await AsyncRetrying(retry=is_equal, stop=stop_after_attempt(TRIES), reraise=True)(move)
 
 
-async def _move_rows(connection: Connection, parameters: Mapping[str, Any]) -> dict[UUID, list[UUID]]:
-    async with connection.transaction():
-        cursor = await connection.execute(QUERIES["move_documents"], parameters)
-        return {row["id"]: row["passages"] async for row in cursor}
+async def _move_chunks(connection: Connection, moved: Sequence[DictRow], target: Scope) -> list[UUID]:
+    ids = [row["id"] for row in moved]
+    await connection.execute(QUERIES["move_note_chunks"], _place(target) | {"ids": ids})
+    return ids
+
+
+def _place(scope: Scope) -> dict[str, Any]:
+    return {"tenant": scope.tenant, "workspace": scope.workspace, "namespace": scope.namespace}
