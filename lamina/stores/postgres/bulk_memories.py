@@ -125,13 +125,13 @@ async def move_documents(connection: Connection, ids: Sequence[UUID], target: Sc
 
     Files stay, and documents whose key their user has there.
     """
-    rows = await _move(connection, QUERIES["move_documents"], _place(target) | {"ids": list(ids)})
+    rows = await _move(connection, QUERIES["move_documents"], scope_parameters(target) | {"ids": list(ids)})
     return {row["id"]: row["passages"] for row in rows}
 
 
 async def move_notes(connection: Connection, ids: Sequence[UUID], target: Scope) -> list[UUID]:
     """Move locked notes to a namespace, but for those whose text their user has there; return those that moved."""
-    rows = await _move(connection, QUERIES["move_notes"], _place(target) | {"ids": list(ids)})
+    rows = await _move(connection, QUERIES["move_notes"], scope_parameters(target) | {"ids": list(ids)})
     return await _move_chunks(connection, rows, target)
 
 
@@ -142,7 +142,7 @@ async def read_merged(pool: Pool, tenant: str, ids: Sequence[UUID]) -> list[Dict
 
 async def move_merged(connection: Connection, ids: Sequence[UUID], target: Scope) -> list[UUID]:
     """Move the notes that were merged into moved ones after them; return them."""
-    cursor = await connection.execute(QUERIES["move_merged_notes"], _place(target) | {"ids": list(ids)})
+    cursor = await connection.execute(QUERIES["move_merged_notes"], scope_parameters(target) | {"ids": list(ids)})
     return await _move_chunks(connection, await cursor.fetchall(), target)
 
 
@@ -158,9 +158,5 @@ async def _move(connection: Connection, statement: bytes, parameters: Mapping[st
 
 async def _move_chunks(connection: Connection, moved: Sequence[DictRow], target: Scope) -> list[UUID]:
     ids = [row["id"] for row in moved]
-    await connection.execute(QUERIES["move_note_chunks"], _place(target) | {"ids": ids})
+    await connection.execute(QUERIES["move_note_chunks"], scope_parameters(target) | {"ids": ids})
     return ids
-
-
-def _place(scope: Scope) -> dict[str, Any]:
-    return {"tenant": scope.tenant, "workspace": scope.workspace, "namespace": scope.namespace}

@@ -59,8 +59,7 @@ async def set_pin(connection: Connection, place: Scope, id_: UUID, pinned_at: da
 
 async def move_feedback(connection: Connection, ids: Sequence[UUID], target: Scope) -> None:
     """Let the feedback on locked memories follow them to another namespace."""
-    place = {"tenant": target.tenant, "workspace": target.workspace, "namespace": target.namespace}
-    await connection.execute(QUERIES["move_feedback"], {**place, "ids": list(ids)})
+    await connection.execute(QUERIES["move_feedback"], scope_parameters(target) | {"ids": list(ids)})
 
 
 async def erase_feedback(connection: Connection, tenant: str, ids: Sequence[UUID]) -> None:
