@@ -8,7 +8,6 @@ import httpx
 import psycopg
 import pytest
 
-from lamina.core.principals import KeyRole
 from tests.support.application import Application
 
 USAGE = {
@@ -163,7 +162,7 @@ async def test_the_event_of_a_turn_has_its_figures_and_no_text(application: Appl
 
 async def test_erasing_a_user_erases_their_turns_and_tool_calls(unshared: Application) -> None:
     client = unshared.client()
-    admin = unshared.client(unshared.new_key(unshared.tenant, KeyRole.ADMIN))
+    admin = unshared.admin()
     for user in ("ann", "bob"):
         await send(client, user=user, session=user, tool_calls=[CALL], usage=USAGE, outcome={"succeeded": True})
     await unshared.indexed()

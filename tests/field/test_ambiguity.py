@@ -5,14 +5,13 @@ from typing import Any
 
 import pytest
 
-from lamina.core.principals import KeyRole
 from tests.support.application import Application
 
 JSON = {"Content-Type": "application/json"}
 
 
 async def test_a_user_named_twice_is_not_erased(application: Application) -> None:
-    client = application.client(application.new_key(application.tenant, KeyRole.ADMIN))
+    client = application.admin()
     for user in ("ann", "bob"):
         await client.post("/v1/notes", json={"content": f"{user} has a boat", "user": user})
 
@@ -45,7 +44,7 @@ async def test_a_user_named_twice_is_not_erased(application: Application) -> Non
     ],
 )
 async def test_a_parameter_that_has_one_value_is_sent_once(application: Application, method: str, path: str) -> None:
-    client = application.client(application.new_key(application.tenant, KeyRole.ADMIN))
+    client = application.admin()
 
     refused = await client.request(method, path)
 

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-import httpx
 import pytest
 from fsspec.core import url_to_fs
 
@@ -43,10 +42,6 @@ async def app(application: Application, url: str) -> AsyncIterator[Application]:
     await mine.close_clients()
 
 
-def admin_of(app: Application) -> httpx.AsyncClient:
-    return app.client(app.new_key(app.tenant, KeyRole.ADMIN))
-
-
 async def add(app: Application, *contents: str) -> list[str]:
     answers = [await app.client().post("/v1/notes", json={"content": content}) for content in contents]
     return [answer.json()["id"] for answer in answers]
@@ -72,7 +67,7 @@ async def found(app: Application, query: str) -> list[str]:
 async def test_an_archived_note_is_found_by_nothing_and_a_restored_one_by_its_meaning_again(app: Application) -> None:
     # given
     alice, bob = await add(app, ALICE, BOB)
-    client = admin_of(app)
+    client = app.admin()
     await app.indexed()
     assert (await found(app, ALICE))[0] == alice
     await app.counted()
@@ -109,7 +104,7 @@ async def test_an_archived_note_is_found_by_nothing_and_a_restored_one_by_its_me
 
 async def test_every_projection_agrees_with_postgres_after_an_archival_and_a_restore(app: Application) -> None:
     ids = await add(app, ALICE, BOB, "Alice Fairweather keeps the spare oars of the boathouse")
-    client = admin_of(app)
+    client = app.admin()
     await archive(app)
     audits = [(await client.post("/v1/audit", json={})).json()]
     await client.post("/v1/archive/restore", json={"ids": ids})
@@ -124,7 +119,7 @@ async def test_the_same_text_written_again_is_a_new_note(app: Application) -> No
     await archive(app)
     (new,) = await add(app, ALICE)
 
-    restored = await admin_of(app).post("/v1/archive/restore", json={"ids": [old]})
+    restored = await app.admin().post("/v1/archive/restore", json={"ids": [old]})
 
     assert new != old
     assert restored.json()["results"][0]["status"] == "existed"
@@ -145,19 +140,19 @@ async def test_a_deleted_archived_note_is_nowhere_any_more(app: Application, url
     assert deleted.status_code == 204
     assert [note["id"] for note in (await client.get("/v1/archive/notes")).json()["notes"]] == [bob]
     assert (await client.delete(f"/v1/archive/notes/{alice}")).status_code == 404
-    restored = await admin_of(app).post("/v1/archive/restore", json={"ids": [alice]})
+    restored = await app.admin().post("/v1/archive/restore", json={"ids": [alice]})
     assert restored.json()["results"][0]["status"] == "not_archived"
     kept = bytes_in(url)
     assert b"boathouse" not in kept
     assert b"Fairweather" not in kept
     answer = await client.post("/v1/search", json={"query": "Alice Fairweather"})
     assert "Fairweather" not in str(answer.json()["results"])
-    audit = (await admin_of(app).post("/v1/audit", json={})).json()
+    audit = (await app.admin().post("/v1/audit", json={})).json()
     assert audit["consistent"], audit
 
 
 async def test_what_is_erased_of_a_user_is_in_no_file_and_the_others_come_back(app: Application, url: str) -> None:
-    client, ann = admin_of(app), f"ann {uuid4()}"
+    client, ann = app.admin(), f"ann {uuid4()}"
     (bob,) = await add(app, BOB)
     (other,) = await add(app, "Carla Merriweather repairs the nets of the harbour")
     await client.post("/v1/notes", json={"content": ALICE, "user": ann})
@@ -183,7 +178,7 @@ async def test_what_is_erased_of_a_user_is_in_no_file_and_the_others_come_back(a
     ids=["none", "too many", "no id", "missing"],
 )
 async def test_what_cannot_be_restored_is_refused(app: Application, body: dict[str, Any], field: str) -> None:
-    answer = await admin_of(app).post("/v1/archive/restore", json=body)
+    answer = await app.admin().post("/v1/archive/restore", json=body)
 
     assert answer.status_code == 422
     assert field in {error["field"] for error in answer.json()["errors"]}
@@ -217,7 +212,7 @@ async def test_pages_of_the_archive_follow_each_other(app: Application) -> None:
 
 
 async def test_what_was_drawn_from_a_message_that_was_corrected_stays_in_the_archive(app: Application) -> None:
-    client, admin = app.client(), admin_of(app)
+    client, admin = app.client(), app.admin()
     texts = ["We decided to ship on Fridays. I live in Paris.", "We decided to meet on Mondays."]
     again = ["We decided to meet on Mondays.", "As I said: We decided to meet on Mondays. Good."]
     said = []

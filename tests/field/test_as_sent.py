@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from lamina.core.principals import KeyRole
 from tests.support.application import Application
 from tests.support.jobs import in_days, run_job
 
@@ -73,7 +72,7 @@ async def test_metadata_of_an_archived_note_come_back_as_they_were_sent(
     application: Application, metadata: dict[str, Any]
 ) -> None:
     client = application.client()
-    admin = application.client(application.new_key(application.tenant, KeyRole.ADMIN))
+    admin = application.admin()
     body = {"content": f"{DECOMPOSED} has a boat", "metadata": metadata, "workspace": "loft"}
     id_ = (await client.post("/v1/notes", json=body)).json()["id"]
     await run_job(application, "sweep", in_days(30), workspace="loft")

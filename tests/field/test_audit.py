@@ -7,7 +7,6 @@ import httpx
 import pytest
 
 from lamina.core.ports import Change
-from lamina.core.principals import KeyRole
 from tests.support.application import Application
 
 Json = dict[str, Any]
@@ -16,7 +15,7 @@ PROJECTIONS = ("messages", "notes", "documents", "graph")
 
 async def written(application: Application) -> httpx.AsyncClient:
     """Write to every tier and return a client that may audit."""
-    client = application.client(application.new_key(application.tenant, KeyRole.ADMIN))
+    client = application.admin()
     turn = {"session": "s", "messages": [{"content": "Petra Nowak joined Initech", "name": "Otto"}]}
     document = {"title": "Initech", "content": "Initech makes printers."}
     for path, body in (("turns", turn), ("notes", {"content": "Initech is in Graz"}), ("documents", document)):

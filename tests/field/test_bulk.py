@@ -14,26 +14,10 @@ from lamina.ingest.bulk_notes import BATCH
 from lamina.stores.postgres.keys import store_key
 from lamina.stores.postgres.operations import MOST_FAILURES
 from lamina.wiring.stores import utc_now
-from tests.support.application import Application
+from tests.support.application import Application, ended, sent
 from tests.support.embedders import Refusing
 
 PATIENCE_S = 120.0
-
-
-async def sent(client: httpx.AsyncClient, method: str, path: str, **options: Any) -> Any:
-    answer = await client.request(method, path, **options)
-    assert answer.is_success, answer.text
-    return answer.json() if answer.content else None
-
-
-async def ended(client: httpx.AsyncClient, answer: Any) -> dict[str, Any]:
-    """Follow an operation to its end."""
-    operation: dict[str, Any] = answer["operation"]
-    async with asyncio.timeout(PATIENCE_S):
-        while operation["state"] != "complete":
-            await asyncio.sleep(0.05)
-            operation = await sent(client, "GET", f"/v1/operations/{operation['id']}")
-    return operation
 
 
 def place() -> dict[str, str]:
@@ -50,12 +34,6 @@ async def fill(client: httpx.AsyncClient, count: int, **fields: Any) -> list[str
 async def ids_in(client: httpx.AsyncClient, **scope: Any) -> set[str]:
     answer = await sent(client, "GET", "/v1/notes", params={**scope, "limit": 1000})
     return {note["id"] for note in answer["notes"]}
-
-
-async def drift(app: Application) -> dict[str, Any]:
-    await app.indexed()
-    drifts = {name: await audit(app.tenant) for name, audit in app.services.audits.items()}
-    return {name: one.ids() for name, one in drifts.items() if one.ids()}
 
 
 async def test_a_dry_run_counts_and_shows_some_and_changes_nothing(application: Application) -> None:
@@ -82,7 +60,7 @@ async def test_what_matches_is_deleted_in_batches_and_comes_back_from_the_trash(
     assert operation["counts"] == {"deleted": BATCH + 7}
     assert operation["request"] == {}
     assert await ids_in(client, **scope) == set(kept)
-    assert await drift(application) == {}
+    assert await application.drift() == {}
     trashed = (await sent(client, "GET", "/v1/trash", params={**scope, "limit": 1000}))["entries"]
     assert {entry["id"] for entry in trashed} == set(doomed)
     await sent(client, "POST", f"/v1/trash/{doomed[0]}/restore")
@@ -165,7 +143,7 @@ async def test_notes_move_with_their_places_in_every_index_and_are_found_there_a
     ids = {name: {hit["id"] for hit in answer["results"]} for name, answer in found.items()}
     assert {moved, cold} <= ids["Vest 西"]
     assert not {moved, cold} & ids["Øst 東"]
-    assert await drift(unshared) == {}
+    assert await unshared.drift() == {}
     hits = await unshared.services.owners.find(unshared.tenant, "note", [moved])  # type: ignore[arg-type]
     assert {owner.workspace for owner in hits.values()} == {"Vest 西"}
     kinds = {}
@@ -312,7 +290,7 @@ async def test_the_same_call_twice_at_once_counts_each_note_once(application: Ap
     body = {**scope, "everything": True, "add_tags": ["seen"]}
 
     answers = await asyncio.gather(*(sent(client, "POST", "/v1/notes/bulk", json=body) for _ in range(2)))
-    counts = [(await ended(client, answer))["counts"] for answer in answers]
+    counts = [(await ended(client, answer["operation"]))["counts"] for answer in answers]
 
     assert sum(count.get("changed", 0) for count in counts) == BATCH + 20
     notes = (await sent(client, "GET", "/v1/notes", params={**scope, "limit": 1000}))["notes"]
@@ -346,7 +324,7 @@ async def test_an_interrupted_operation_goes_on_where_it_was(
     answer = await sent(client, "POST", "/v1/notes/bulk/delete", json={**scope, "everything": True})
     await application.services.operations.work()
 
-    operation = await ended(client, answer)
+    operation = await ended(client, answer["operation"])
     assert answer["operation"]["counts"] == {"deleted": BATCH}
     assert "gone away" in answer["operation"]["waits_for"]
     assert (operation["counts"], operation["waits_for"]) == ({"deleted": 2 * BATCH + 5}, None)
@@ -406,7 +384,7 @@ async def test_open_operations_take_turns(application: Application, monkeypatch:
 
 
 async def test_an_erasure_of_a_user_takes_the_operations_over_their_notes(unshared: Application) -> None:
-    client = unshared.client(unshared.new_key(unshared.tenant, KeyRole.ADMIN))
+    client = unshared.admin()
     await fill(client, 1, user="ann")
     body = {"user": "ann", "everything": True}
     operation = await ended(client, await sent(client, "POST", "/v1/notes/bulk/delete", json=body))
@@ -418,7 +396,7 @@ async def test_an_erasure_of_a_user_takes_the_operations_over_their_notes(unshar
 
 
 async def test_an_erasure_of_a_user_takes_the_operations_over_their_sessions(unshared: Application) -> None:
-    client = unshared.client(unshared.new_key(unshared.tenant, KeyRole.ADMIN))
+    client = unshared.admin()
     for user in ("ann", "bob"):
         turn = {"session": f"talk of {user}", "user": user, "messages": [{"content": f"Ahoy from {user}"}]}
         await sent(client, "POST", "/v1/turns", json=turn)

@@ -14,8 +14,8 @@ from lamina.ingest.bulk_documents import BATCH
 from lamina.maintenance.selected_deletion import PAGE
 from lamina.stores.postgres.keys import store_key
 from lamina.wiring.stores import utc_now
-from tests.field.test_bulk import drift, ended, place, sent
-from tests.support.application import Application
+from tests.field.test_bulk import place
+from tests.support.application import Application, ended, sent
 from tests.support.embedders import Refusing
 
 
@@ -69,13 +69,13 @@ async def test_a_dry_run_counts_messages_and_documents_and_changes_nothing(appli
 
 
 async def test_matching_messages_are_deleted_in_pages_and_one_undo_brings_them_back(application: Application) -> None:
-    client = application.client(application.new_key(application.tenant, KeyRole.ADMIN))
+    client = application.admin()
     scope = place()
     doomed, kept = await say(client, PAGE + 3, role="tool", **scope), await say(client, 2, **scope)
     body = {**scope, "session": "s 1", "filters": {"source": "tool"}}
 
     operation = await ended(client, await sent(client, "POST", "/v1/messages/bulk/delete", json=body))
-    left, drifted = await messages_in(client, **scope), await drift(application)
+    left, drifted = await messages_in(client, **scope), await application.drift()
     undone = await sent(client, "POST", f"/v1/operations/{operation['id']}/undo")
     back = await ended(client, {"operation": undone})
 
@@ -85,7 +85,7 @@ async def test_matching_messages_are_deleted_in_pages_and_one_undo_brings_them_b
     assert await events_of(client, "message.deleted", **scope) == doomed
     assert back["counts"] == {"messages": PAGE + 3}
     assert await messages_in(client, **scope) == doomed | kept
-    assert await drift(application) == {}
+    assert await application.drift() == {}
 
 
 async def test_matching_documents_are_deleted_and_one_comes_back_from_the_trash(application: Application) -> None:
@@ -94,7 +94,7 @@ async def test_matching_documents_are_deleted_and_one_comes_back_from_the_trash(
 
     body = {**scope, "tags": ["old"]}
     operation = await ended(client, await sent(client, "POST", "/v1/documents/bulk/delete", json=body))
-    left, drifted = set(await documents_in(client, **scope)), await drift(application)
+    left, drifted = set(await documents_in(client, **scope)), await application.drift()
     one = min(doomed)
     await sent(client, "POST", f"/v1/trash/{one}/restore")
 
@@ -105,7 +105,7 @@ async def test_matching_documents_are_deleted_and_one_comes_back_from_the_trash(
 
 
 async def test_one_undo_brings_deleted_notes_back(application: Application) -> None:
-    client = application.client(application.new_key(application.tenant, KeyRole.ADMIN))
+    client = application.admin()
     scope = place()
     note = (await sent(client, "POST", "/v1/notes", json={**scope, "content": "The buoy is red"}))["id"]
     order = await sent(client, "POST", "/v1/notes/bulk/delete", json={**scope, "everything": True})
@@ -139,7 +139,7 @@ async def test_documents_get_tags_by_which_they_are_found_and_a_second_call_chan
     search = {**scope, "query": "chart of a buoy", "tags": ["done"], "limit": 50, "cache": False}
     hits = (await sent(client, "POST", "/v1/search", json=search))["results"]
     assert {hit["document"] for hit in hits} == charts
-    assert await drift(application) == {}
+    assert await application.drift() == {}
 
 
 async def test_an_upload_takes_the_place_of_a_document_that_got_other_tags(application: Application) -> None:
@@ -171,7 +171,7 @@ async def test_documents_move_with_their_passages_and_are_found_there_alone(unsh
     operation = await ended(client, await sent(client, "POST", "/v1/documents/bulk", json=body))
 
     assert operation["counts"] == {"moved": 1, "existing": 1, "files": 1}
-    assert await drift(unshared) == {}
+    assert await unshared.drift() == {}
     assert moved in await documents_in(client, **there)
     assert stays in await documents_in(client, **here)
     query = {"query": "Who moors the boat Orion?", "cache": False, "limit": 50}
@@ -358,7 +358,7 @@ async def test_a_document_that_matches_no_more_when_its_turn_comes_stays(
 
 
 async def test_an_erasure_of_a_user_takes_the_operations_over_their_messages(unshared: Application) -> None:
-    client = unshared.client(unshared.new_key(unshared.tenant, KeyRole.ADMIN))
+    client = unshared.admin()
     await say(client, 1, user="ann")
     body = {"user": "ann", "everything": True}
     operation = await ended(client, await sent(client, "POST", "/v1/messages/bulk/delete", json=body))

@@ -11,16 +11,10 @@ import pytest
 from lamina.core.principals import Bounds, KeyRole, new_principal
 from lamina.stores.postgres.keys import store_key
 from lamina.wiring.stores import utc_now
-from tests.support.application import Application
+from tests.support.application import Application, sent
 from tests.support.compaction import chatter, compact, say
 
 AT = "2026-05-01T10:00:00Z"
-
-
-async def sent(client: httpx.AsyncClient, method: str, path: str, **options: Any) -> Any:
-    answer = await client.request(method, path, **options)
-    assert answer.is_success, answer.text
-    return answer.json()
 
 
 async def told(client: httpx.AsyncClient, *contents: str, **fields: Any) -> list[str]:
@@ -34,12 +28,6 @@ async def told(client: httpx.AsyncClient, *contents: str, **fields: Any) -> list
 
 async def corrected(client: httpx.AsyncClient, id_: str, **fields: Any) -> dict[str, Any]:
     return dict((await sent(client, "PATCH", f"/v1/memories/{id_}", json=fields))["message"])
-
-
-async def drift(app: Application) -> dict[str, Any]:
-    await app.indexed()
-    drifts = {name: await audit(app.tenant) for name, audit in app.services.audits.items()}
-    return {name: one.ids() for name, one in drifts.items() if one.ids()}
 
 
 async def found(app: Application, query: str, **fields: Any) -> list[str]:
@@ -64,7 +52,7 @@ async def test_what_was_drawn_from_a_message_follows_its_new_text(unshared: Appl
     assert any("Berlin" in content for content in after)
     notes = (await sent(client, "GET", "/v1/notes", params=scope))["notes"]
     assert [note["content"] for note in notes if "ship" in note["content"]] == ["We decided to ship on Tuesdays."]
-    assert await drift(unshared) == {}
+    assert await unshared.drift() == {}
     events = (await sent(client, "GET", "/v1/events", params=scope))["events"]
     kinds = {event["kind"] for event in events}
     assert [event["ids"] for event in events if event["kind"] == "message.changed"] == [[id_]]
@@ -133,7 +121,7 @@ async def test_what_another_message_of_the_session_says_stays_until_that_one_is_
 
     assert of_second == of_new_text == {text, "We decided to ship on Tuesdays."}
     assert await drawn() == {"We decided to ship on Tuesdays."}
-    assert await drift(unshared) == {}
+    assert await unshared.drift() == {}
 
 
 async def test_a_pinned_note_stays_as_it_is(unshared: Application) -> None:
@@ -209,7 +197,7 @@ async def test_of_two_corrections_at_once_one_holds_whole(unshared: Application)
     now = (await sent(client, "GET", f"/v1/memories/{id_}"))["message"]["content"]
     assert now in texts
     assert {note["content"] for note in (await sent(client, "GET", "/v1/notes"))["notes"]} == {now}
-    assert await drift(unshared) == {}
+    assert await unshared.drift() == {}
 
 
 async def test_a_corrected_message_comes_back_from_the_trash_with_its_new_text(unshared: Application) -> None:
@@ -222,7 +210,7 @@ async def test_a_corrected_message_comes_back_from_the_trash_with_its_new_text(u
 
     assert await told(client, "The mast is of ash.") == [id_]
     assert "The mast is of pine." in await found(unshared, "What is the mast made of?")
-    assert await drift(unshared) == {}
+    assert await unshared.drift() == {}
 
 
 async def test_a_message_for_which_a_summary_stands_is_refused_with_the_remedy(unshared: Application) -> None:

@@ -39,13 +39,6 @@ async def found(client: httpx.AsyncClient, kind: str) -> list[dict[str, Any]]:
     return [hit for hit in results if kinds[hit["id"]] == kind]
 
 
-async def drift(app: Application) -> dict[str, Any]:
-    """Return the projections that differ from Postgres."""
-    await app.indexed()
-    drifts = {name: await audit(app.tenant) for name, audit in app.services.audits.items()}
-    return {name: one.ids() for name, one in drifts.items() if one.ids()}
-
-
 @pytest.mark.parametrize("kind", CALLS)
 async def test_what_a_search_found_is_deleted_by_its_id_and_not_found_again(unshared: Application, kind: str) -> None:
     client = unshared.client()
@@ -67,7 +60,7 @@ async def test_what_a_search_found_is_deleted_by_its_id_and_not_found_again(unsh
     assert (deleted.status_code, deleted.content) == (204, b"")
     assert hits[0]["id"] not in after
     assert (again.status_code, again.json()["fields"]["id"]) == (404, hits[0]["id"])
-    assert await drift(unshared) == {}
+    assert await unshared.drift() == {}
     assert hits[0]["id"] not in {hit["id"] for hit in await found(client, kind)}
 
 
@@ -126,7 +119,7 @@ async def test_an_entity_goes_with_its_edges_and_leaves_what_mentions_it(unshare
     assert [link["content"] for link in mira] == ["Noor"]
     assert {node["content"] for node in walk} == {"Mira", "Noor"}
     assert (await client.get(f"/v1/notes/{note}")).status_code == 200
-    assert await drift(unshared) == {}
+    assert await unshared.drift() == {}
 
 
 async def test_a_retracted_edge_may_be_stated_again(unshared: Application) -> None:
@@ -146,7 +139,7 @@ async def test_a_retracted_edge_may_be_stated_again(unshared: Application) -> No
     assert between in {200, 404}
     assert second["id"] == first
     assert (link["kind"], link["content"]) == ("moors", "Orion")
-    assert await drift(unshared) == {}
+    assert await unshared.drift() == {}
 
 
 async def test_a_deleted_message_leaves_its_session_and_the_caches(unshared: Application) -> None:

@@ -20,7 +20,7 @@ from lamina.stores.postgres.feedback import QUERIES
 from lamina.stores.postgres.keys import store_key
 from lamina.stores.postgres.migrate import migrations
 from lamina.wiring.stores import utc_now
-from tests.support.application import Application
+from tests.support.application import Application, sent
 from tests.support.jobs import in_days, run_job
 
 
@@ -58,12 +58,6 @@ def test_a_note_that_was_useful_fades_later_and_a_wrong_one_sooner() -> None:
     idle = timedelta(days=9)
 
     assert note_weight(idle, 0.5) > note_weight(idle) > note_weight(idle, -0.5) > 0
-
-
-async def sent(client: httpx.AsyncClient, method: str, path: str, **options: Any) -> Any:
-    answer = await client.request(method, path, **options)
-    assert answer.is_success, answer.text
-    return answer.json()
 
 
 async def make(client: httpx.AsyncClient, content: str, **fields: Any) -> str:
@@ -220,7 +214,7 @@ async def test_a_note_that_votes_made_fade_comes_back_when_they_are_changed(unsh
 
 
 async def test_an_erasure_takes_the_votes_on_the_memories_of_the_user(unshared: Application) -> None:
-    client = unshared.client(unshared.new_key(unshared.tenant, KeyRole.ADMIN))
+    client = unshared.admin()
     id_ = await make(client, "Ann likes red buoys", user="ann")
     await sent(client, "PUT", f"/v1/memories/{id_}/feedback", json={"vote": "useful"})
     await sent(client, "PUT", f"/v1/memories/{id_}/pin")
@@ -315,7 +309,7 @@ async def pinned(client: httpx.AsyncClient, **scope: str) -> str:
 
 
 async def test_a_pin_follows_a_note_that_moves_and_a_workspace_that_is_renamed(unshared: Application) -> None:
-    client = unshared.client(unshared.new_key(unshared.tenant, KeyRole.ADMIN))
+    client = unshared.admin()
     for name in ("moved", "left behind"):
         id_ = await make(client, f"The {name} buoy marks the harbour", workspace="old", tags=[name])
         await sent(client, "PUT", f"/v1/memories/{id_}/pin")

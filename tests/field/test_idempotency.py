@@ -32,7 +32,7 @@ async def test_after_the_erasure_of_a_user_the_same_request_is_stored_anew(
     unshared: Application, path: str, body: dict[str, Any]
 ) -> None:
     client, headers = unshared.client(), {"Idempotency-Key": "delivery-1"}
-    admin = unshared.client(unshared.new_key(unshared.tenant, KeyRole.ADMIN))
+    admin = unshared.admin()
     first = await client.post(path, json=body | {"user": "ann"}, headers=headers)
     repeated = await client.post(path, json=body | {"user": "ann"}, headers=headers)
 
@@ -83,7 +83,7 @@ async def test_an_archived_note_is_not_given_again(application: Application) -> 
 
 async def test_an_answer_of_an_earlier_release_is_checked_too(unshared: Application) -> None:
     client, headers = unshared.client(), {"Idempotency-Key": "delivery-1"}
-    admin = unshared.client(unshared.new_key(unshared.tenant, KeyRole.ADMIN))
+    admin = unshared.admin()
     body = {"content": "ann keeps the key of the boathouse", "user": "ann"}
     await client.post("/v1/notes", json=body, headers=headers)
     async with unshared.pool.connection() as connection:

@@ -9,7 +9,6 @@ import psycopg
 import pytest
 
 from lamina.core.areas import Area
-from lamina.core.principals import KeyRole
 from lamina.core.runs import Order, Run, RunCounts, RunState
 from lamina.errors import Unavailable
 from lamina.maintenance.driver import Driver
@@ -246,7 +245,7 @@ async def test_erasing_a_user_removes_what_only_they_taught(unshared: Applicatio
         await run(client, f"c{number}", user="ann", said=other, tools=("read_weather", "tell_forecast"))
     await learn(unshared)
     assert len(await learnt(client, "active")) == 2
-    admin = unshared.client(unshared.new_key(unshared.tenant, KeyRole.ADMIN))
+    admin = unshared.admin()
 
     answer = await admin.delete("/v1/users", params={"user": "ann"})
     await learn(unshared)
@@ -266,7 +265,7 @@ async def test_a_run_whose_user_is_erased_while_it_is_learnt_from_teaches_nothin
     job = build_job(unshared.settings, unshared.pool, "learning", tools_of(unshared))
     area, now = Area(unshared.tenant, "default", "default"), datetime.now(UTC)
     page = await job.decide(area, None, now)
-    admin = unshared.client(unshared.new_key(unshared.tenant, KeyRole.ADMIN))
+    admin = unshared.admin()
     await admin.delete("/v1/users", params={"user": "ann"})
 
     async def act(connection: Connection) -> RunCounts:

@@ -257,7 +257,7 @@ def test_a_part_that_runs_twice_counts_by_the_longer_time_and_none_outside() -> 
 
 async def test_use_is_counted_by_tenant_and_day(unshared: Application) -> None:
     client = unshared.client()
-    admin = unshared.client(unshared.new_key(unshared.tenant, KeyRole.ADMIN))
+    admin = unshared.admin()
     stranger = unshared.client(unshared.new_key("another tenant", KeyRole.ADMIN))
     await client.post("/v1/turns", json={"session": "s", "messages": [{"content": "the boat is green"}]})
     for _ in range(2):  # The second answer comes from a cache, and counts as well.
@@ -283,7 +283,7 @@ async def test_use_is_shown_to_a_whole_admin_alone_and_for_days_in_order(applica
         application.tenant, KeyRole.ADMIN, utc_now(), bounds=Bounds.from_lists({"workspaces": ["w"]})
     )
     bound = application.client(store_key(application.url, principal, "bound"))
-    admin = application.client(application.new_key(application.tenant, KeyRole.ADMIN))
+    admin = application.admin()
 
     assert (await application.client().get("/v1/usage")).status_code == 403
     assert (await bound.get("/v1/usage")).status_code == 403

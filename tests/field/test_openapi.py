@@ -13,7 +13,6 @@ import requests
 import schemathesis
 from schemathesis.checks import load_all_checks
 
-from lamina.core.principals import KeyRole
 from tests.support.application import Application
 from tests.support.effort import IS_LONG
 
@@ -57,7 +56,7 @@ def explore(operation: Any, mode: schemathesis.GenerationMode, send: Send, examp
 
 # Hypothesis blames the strategy for whatever the application draws in the other thread meanwhile.
 async def test_no_request_is_answered_in_a_way_that_is_not_documented(unshared: Application) -> None:
-    client = unshared.client(unshared.new_key(unshared.tenant, KeyRole.ADMIN))
+    client = unshared.admin()
     loop = asyncio.get_running_loop()
     schema = schemathesis.openapi.from_dict(_without_keys(unshared.api.openapi()))
     operations = [result.ok() for result in schema.get_all_operations()]

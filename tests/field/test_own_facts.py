@@ -2,7 +2,6 @@
 
 import httpx
 
-from lamina.core.principals import KeyRole
 from tests.support.application import Application
 
 DAY = "2026-05-{day:02}T10:{minute:02}:00Z"
@@ -90,7 +89,7 @@ async def test_what_a_user_states_is_of_that_user_alone(application: Application
 
 async def test_a_user_who_is_erased_leaves_no_entity_of_that_name(unshared: Application) -> None:
     await say(unshared.client(), "I live in Paris.", DAY.format(day=1, minute=0), user="zora")
-    admin = unshared.client(unshared.new_key(unshared.tenant, KeyRole.ADMIN))
+    admin = unshared.admin()
 
     erased = (await admin.delete("/v1/users", params={"user": "zora"})).json()
 

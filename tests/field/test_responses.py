@@ -1048,7 +1048,7 @@ async def test_no_response_is_older_than_the_memory_it_was_made_from(
 async def test_a_response_that_was_begun_before_its_memory_changed_is_not_stored(
     application: Application, change: str
 ) -> None:
-    admin = application.client(application.new_key(application.tenant, KeyRole.ADMIN))
+    admin = application.admin()
     question = {"workspace": "w", "agent": "a", "query": "where is the key?"}
     share = {"workspace": "far", "to_workspace": "w", "segment": "notes"}
     id_ = (await admin.post("/v1/shares", json=share)).json()["id"]

@@ -21,24 +21,10 @@ from lamina.stores.postgres.keys import store_key
 from lamina.stores.postgres.operations import OperationTable
 from lamina.wiring.operations import build_operations
 from lamina.wiring.stores import utc_now
-from tests.support.application import Application
+from tests.support.application import Application, ended, sent
 from tests.support.compaction import chatter, compact, found_messages, say
 
 PATIENCE_S = 120.0
-
-
-async def sent(client: httpx.AsyncClient, method: str, path: str, **options: Any) -> Any:
-    answer = await client.request(method, path, **options)
-    assert answer.is_success, answer.text
-    return answer.json()
-
-
-async def ended(client: httpx.AsyncClient, operation: dict[str, Any]) -> dict[str, Any]:
-    async with asyncio.timeout(PATIENCE_S):
-        while operation["state"] != "complete":
-            await asyncio.sleep(0.05)
-            operation = await sent(client, "GET", f"/v1/operations/{operation['id']}")
-    return operation
 
 
 async def fill(client: httpx.AsyncClient, **scope: str) -> None:
@@ -75,7 +61,7 @@ ALL = {"notes": 2, "messages": 4, "documents": 1, "procedures": 1}
 async def test_a_scope_is_counted_deleted_and_brought_back(
     application: Application, deleted: dict[str, Any], gone: dict[str, int]
 ) -> None:
-    admin = application.client(application.new_key(application.tenant, KeyRole.ADMIN))
+    admin = application.admin()
     for place in ({"workspace": "Øst 東", "namespace": "north"}, {"workspace": "Øst 東"}, {"workspace": "west"}):
         await fill(admin, **place)
     before, whole = await counted(admin, **deleted), await counted(admin, everything=True)
@@ -93,7 +79,7 @@ async def test_a_scope_is_counted_deleted_and_brought_back(
 
 
 async def test_only_an_admin_deletes_a_scope_and_a_bound_one_within_its_bounds(application: Application) -> None:
-    admin = application.client(application.new_key(application.tenant, KeyRole.ADMIN))
+    admin = application.admin()
     await fill(admin, workspace="own")
     await fill(admin, workspace="other")
     bounds = Bounds.from_lists({"workspaces": ["own"]})
@@ -115,13 +101,13 @@ async def test_only_an_admin_deletes_a_scope_and_a_bound_one_within_its_bounds(a
     "body", [{}, {"workspace": "w", "everything": True}, {"workspace": "w", "session": "s"}, {"workspace": "\u0000"}]
 )
 async def test_a_scope_that_is_not_named_right_is_refused(application: Application, body: dict[str, Any]) -> None:
-    admin = application.client(application.new_key(application.tenant, KeyRole.ADMIN))
+    admin = application.admin()
 
     assert (await admin.post("/v1/scopes/delete", json=body)).status_code == 422
 
 
 async def test_only_a_deletion_or_a_renaming_is_undone(application: Application) -> None:
-    admin = application.client(application.new_key(application.tenant, KeyRole.ADMIN))
+    admin = application.admin()
     answer = await sent(admin, "POST", "/v1/notes/bulk", json={"category": "skill", "add_tags": ["seen"]})
 
     assert (await admin.post(f"/v1/operations/{answer['operation']['id']}/undo")).status_code == 409
@@ -136,7 +122,7 @@ async def undone(client: httpx.AsyncClient, operation: dict[str, Any]) -> dict[s
 
 
 async def test_a_deletion_ends_though_an_expired_note_lies_in_the_scope(application: Application) -> None:
-    admin = application.client(application.new_key(application.tenant, KeyRole.ADMIN))
+    admin = application.admin()
     await fill(admin, workspace="own")
     brief = {"workspace": "own", "content": "The tide turns at six", "ttl_s": 3600}
     note = (await sent(admin, "POST", "/v1/notes", json=brief))["id"]
@@ -152,7 +138,7 @@ async def test_a_deletion_ends_though_an_expired_note_lies_in_the_scope(applicat
 
 
 async def test_an_undo_brings_back_a_note_that_was_deleted_before_its_source(application: Application) -> None:
-    admin = application.client(application.new_key(application.tenant, KeyRole.ADMIN))
+    admin = application.admin()
     content = {"workspace": "east", "content": f"in short {uuid4()}"}
     made = await sent(admin, "POST", "/v1/notes", json=content)
     source = await sent(admin, "POST", "/v1/notes", json={"workspace": "east", "content": f"at length {uuid4()}"})
@@ -168,7 +154,7 @@ async def test_an_undo_brings_back_a_note_that_was_deleted_before_its_source(app
 
 
 async def test_an_undo_leaves_what_others_deleted_meanwhile_in_the_trash(application: Application) -> None:
-    admin = application.client(application.new_key(application.tenant, KeyRole.ADMIN))
+    admin = application.admin()
     await fill(admin, workspace="own")
     other = (await sent(admin, "POST", "/v1/notes", json={"workspace": "own", "content": "Not of the session"}))["id"]
     operation = await deleted(admin, workspace="own", namespace="default", session="s 1")
@@ -184,7 +170,7 @@ async def test_an_undo_leaves_what_others_deleted_meanwhile_in_the_trash(applica
 
 
 async def test_messages_whose_summary_went_with_them_are_found_again(unshared: Application) -> None:
-    admin = unshared.client(unshared.new_key(unshared.tenant, KeyRole.ADMIN))
+    admin = unshared.admin()
     await say(unshared, "long", "The spare anchor is called Bartholomew", *chatter(60))
     await compact(unshared)
     operation = await deleted(admin, workspace="default", namespace="default", session="long")
@@ -200,7 +186,7 @@ async def test_messages_whose_summary_went_with_them_are_found_again(unshared: A
 async def test_a_replica_leaves_a_deletion_alone_at_which_another_one_works(
     application: Application, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    admin = application.client(application.new_key(application.tenant, KeyRole.ADMIN))
+    admin = application.admin()
     notes = [{"content": f"Buoy {uuid4().hex}"} for _ in range(PAGE + 5)]
     await sent(admin, "POST", "/v1/notes/batch", json={"workspace": "own", "notes": notes})
     services = application.services
@@ -231,7 +217,7 @@ async def test_a_replica_leaves_a_deletion_alone_at_which_another_one_works(
 async def test_a_complete_deletion_has_a_receipt_that_is_verified_offline(
     application: Application, tmp_path: Path
 ) -> None:
-    admin = application.client(application.new_key(application.tenant, KeyRole.ADMIN))
+    admin = application.admin()
     await fill(admin, workspace="Øst 東")
     operation = await deleted(admin, workspace="Øst 東")
     keys = (await sent(admin, "GET", "/v1/erasures/keys"))["keys"]
@@ -261,7 +247,7 @@ async def test_a_complete_deletion_has_a_receipt_that_is_verified_offline(
 async def test_a_receipt_says_which_rows_stay(application: Application, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scope_contents, "MOST_COUNTED", 1)
     monkeypatch.setattr(scope_deletion, "MOST_COUNTED", 1)
-    admin = application.client(application.new_key(application.tenant, KeyRole.ADMIN))
+    admin = application.admin()
     place = {"workspace": "own", "namespace": "default"}
     note = (await sent(admin, "POST", "/v1/notes", json={**place, "content": "Six", "ttl_s": 3600}))["id"]
     turn = {**place, "session": "s", "agent": "guide", "messages": [{"content": "Ahoy"}]}

@@ -29,7 +29,7 @@ from lamina.stores.postgres.renaming import QUERIES, close_places
 from lamina.stores.postgres.tiers import EMBEDDED
 from lamina.wiring.operations import build_operations
 from lamina.wiring.stores import utc_now
-from tests.support.application import Application
+from tests.support.application import Application, ended, sent
 
 PATIENCE_S = 120.0
 RENAMED = {
@@ -49,20 +49,6 @@ EVERYTHING = [
     *("documents", "edges", "entities", "entity_names", "memory_links", "message_chunks", "messages", "note_chunks"),
     *("notes", "passage_chunks", "passages", "procedures", "profile_versions", "profiles", "sessions", "trash"),
 ]
-
-
-async def sent(client: httpx.AsyncClient, method: str, path: str, **options: Any) -> Any:
-    answer = await client.request(method, path, **options)
-    assert answer.is_success, answer.text
-    return answer.json() if answer.content else None
-
-
-async def ended(client: httpx.AsyncClient, operation: dict[str, Any]) -> dict[str, Any]:
-    async with asyncio.timeout(PATIENCE_S):
-        while operation["state"] != "complete":
-            await asyncio.sleep(0.05)
-            operation = await sent(client, "GET", f"/v1/operations/{operation['id']}")
-    return operation
 
 
 async def renamed(client: httpx.AsyncClient, **ids: str) -> dict[str, Any]:
@@ -126,13 +112,6 @@ async def waits_for_a_lock(app: Application, task: asyncio.Task[Any]) -> None:
                 await asyncio.sleep(0.02)
 
 
-async def drift(app: Application) -> dict[str, Any]:
-    await app.counted()  # A note that was found becomes warm, whenever its hit is counted.
-    await app.indexed()
-    drifts = {name: await audit(app.tenant) for name, audit in app.services.audits.items()}
-    return {name: one.ids() for name, one in drifts.items() if one.ids()}
-
-
 def test_every_table_with_a_place_is_renamed_or_left_on_purpose(database: str) -> None:
     columns = ["workspace", "from_workspace", "workspaces"]
     query = (
@@ -165,7 +144,7 @@ async def test_a_place_is_found_whole_under_its_new_name_alone_and_back(
     new: tuple[str, str],
 ) -> None:
     monkeypatch.setattr(scope_renaming, "PAGE", 2)
-    admin = unshared.client(unshared.new_key(unshared.tenant, KeyRole.ADMIN))
+    admin = unshared.admin()
     here, there = ({"workspace": place[0], "namespace": place[1]} for place in (old, new))
     ids = await fill(admin, **here)
     await fill(admin, workspace="other", namespace="north")
@@ -188,7 +167,7 @@ async def test_a_place_is_found_whole_under_its_new_name_alone_and_back(
     assert {name: operation["counts"][name] for name in kinds} == {name: preview[name] for name in kinds}
     assert (rows_in(unshared, *old), rows_in(unshared, *new)) == (dict.fromkeys(before, 0), before)
     assert (await found(admin, **here), await found(admin, **there)) == (set(), seen)
-    assert await drift(unshared) == {}
+    assert await unshared.drift() == {}
     assert rows_in(unshared, "other") == others
     profile = await sent(admin, "GET", "/v1/profile", params={**there, "user": "ann"})
     assert profile["document"] == {"likes": "boats"}
@@ -208,11 +187,11 @@ async def test_a_place_is_found_whole_under_its_new_name_alone_and_back(
 
     assert sum(rows_in(unshared, *new).values()) == 0
     assert seen <= await found(admin, **here)
-    assert await drift(unshared) == {}
+    assert await unshared.drift() == {}
 
 
 async def test_a_session_is_renamed_with_its_messages_notes_and_trash(unshared: Application) -> None:
-    admin = unshared.client(unshared.new_key(unshared.tenant, KeyRole.ADMIN))
+    admin = unshared.admin()
     ids = await fill(admin)
     await sent(admin, "DELETE", f"/v1/messages/{ids['message']}")
     call = {"workspace": "default", "namespace": "default", "session": "s 1", "to_session": "Tide 潮"}
@@ -230,7 +209,7 @@ async def test_a_session_is_renamed_with_its_messages_notes_and_trash(unshared: 
     narrowed = {"query": "boat Orion", "filters": {"session": "Tide 潮"}, "cache": False}
     hits = (await sent(admin, "POST", "/v1/search", json=narrowed))["results"]
     assert ids["note"] in {hit["id"] for hit in hits}
-    assert await drift(unshared) == {}
+    assert await unshared.drift() == {}
 
     await ended(admin, await sent(admin, "POST", f"/v1/operations/{operation['id']}/undo"))
     assert len((await sent(admin, "GET", "/v1/sessions/s 1/messages"))["messages"]) == 2
@@ -246,7 +225,7 @@ async def test_a_session_is_renamed_with_its_messages_notes_and_trash(unshared: 
     ids=["workspace", "namespace", "session"],
 )
 async def test_nothing_is_renamed_onto_what_is_there(application: Application, call: dict[str, str]) -> None:
-    admin = application.client(application.new_key(application.tenant, KeyRole.ADMIN))
+    admin = application.admin()
     for workspace, namespace, session in (
         ("a", "default", "s"),
         ("a", "default", "t"),
@@ -281,7 +260,7 @@ async def test_nothing_is_renamed_onto_what_is_there(application: Application, c
 async def test_a_renaming_that_says_too_little_or_too_much_is_refused(
     application: Application, body: dict[str, str]
 ) -> None:
-    admin = application.client(application.new_key(application.tenant, KeyRole.ADMIN))
+    admin = application.admin()
 
     assert (await admin.post("/v1/scopes/rename", json=body)).status_code == 422
 
@@ -289,7 +268,7 @@ async def test_a_renaming_that_says_too_little_or_too_much_is_refused(
 async def test_keys_shares_settings_and_webhooks_follow_and_keys_that_reach_further_are_told(
     application: Application,
 ) -> None:
-    admin = application.client(application.new_key(application.tenant, KeyRole.ADMIN))
+    admin = application.admin()
     for workspace in ("own", "reader"):
         await sent(admin, "POST", "/v1/notes", json={"workspace": workspace, "content": f"A buoy of {workspace}"})
     await sent(admin, "PUT", "/v1/workspaces/own/settings", json={"limit": 3})
@@ -342,7 +321,7 @@ async def test_an_interrupted_renaming_holds_writes_up_and_goes_on_where_it_was(
     application: Application, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(scope_renaming, "PAGE", 10)
-    admin = application.client(application.new_key(application.tenant, KeyRole.ADMIN))
+    admin = application.admin()
     notes = [{"content": f"Buoy {uuid4().hex}"} for _ in range(25)]
     await sent(admin, "POST", "/v1/notes/batch", json={"workspace": "old", "notes": notes})
     renaming = application.services.workers.renaming
@@ -379,7 +358,7 @@ async def test_an_interrupted_renaming_holds_writes_up_and_goes_on_where_it_was(
 async def test_a_write_that_began_before_the_renaming_is_renamed_with_the_rest(
     application: Application, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    admin = application.client(application.new_key(application.tenant, KeyRole.ADMIN))
+    admin = application.admin()
     await sent(admin, "POST", "/v1/notes", json={"workspace": "old", "content": "Early"})
     body = {"workspace": "old", "to_workspace": "new"}
     begun, waiting = asyncio.Event(), asyncio.Event()
@@ -413,7 +392,7 @@ async def test_a_write_that_began_before_the_renaming_is_renamed_with_the_rest(
 
 @pytest.mark.parametrize("is_known", [True, False], ids=["a namespace that was written", "a new namespace"])
 async def test_a_write_that_began_under_the_new_name_takes_it(application: Application, is_known: bool) -> None:
-    admin = application.client(application.new_key(application.tenant, KeyRole.ADMIN))
+    admin = application.admin()
     await sent(admin, "POST", "/v1/notes", json={"workspace": "old", "content": "Early"})
     body = {"workspace": "old", "to_workspace": "new"}
     if is_known:
@@ -478,7 +457,7 @@ async def test_the_first_write_of_a_namespace_waits_for_the_order_of_a_renaming(
 async def test_settings_profiles_and_shares_of_both_names_wait_for_the_end(
     application: Application, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    admin = application.client(application.new_key(application.tenant, KeyRole.ADMIN))
+    admin = application.admin()
     for workspace in ("old", "reader"):
         await sent(admin, "POST", "/v1/notes", json={"workspace": workspace, "content": f"A buoy of {workspace}"})
     await sent(admin, "PUT", "/v1/workspaces/old/settings", json={"limit": 3})
@@ -517,7 +496,7 @@ async def test_settings_profiles_and_shares_of_both_names_wait_for_the_end(
 async def test_renamings_of_workspaces_that_share_with_each_other_do_not_wait_for_one_another(
     application: Application, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    admin = application.client(application.new_key(application.tenant, KeyRole.ADMIN))
+    admin = application.admin()
     for workspace, other in (("a", "c"), ("c", "a")):
         await sent(admin, "POST", "/v1/notes", json={"workspace": workspace, "content": f"A buoy of {workspace}"})
         share = {"workspace": workspace, "to_workspace": other, "segment": "notes"}
@@ -551,7 +530,7 @@ async def test_a_renaming_that_was_given_up_halfway_goes_on_or_back_when_it_is_o
     application: Application, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(scope_renaming, "PAGE", 10)
-    admin = application.client(application.new_key(application.tenant, KeyRole.ADMIN))
+    admin = application.admin()
     notes = [{"content": f"Buoy {uuid4().hex}"} for _ in range(25)]
     await sent(admin, "POST", "/v1/notes/batch", json={"workspace": "old", "notes": notes})
     renaming = application.services.workers.renaming
@@ -602,7 +581,7 @@ async def test_a_session_whose_new_name_was_taken_meanwhile_keeps_its_own(
     monkeypatch: pytest.MonkeyPatch,
     is_seen: bool,
 ) -> None:
-    admin = application.client(application.new_key(application.tenant, KeyRole.ADMIN))
+    admin = application.admin()
     place = {"workspace": "default", "namespace": "default"}
     await sent(admin, "POST", "/v1/turns", json={**place, "session": "s", "messages": [{"content": "Ahoy"}]})
     renaming = application.services.workers.renaming
@@ -637,7 +616,7 @@ async def test_a_session_whose_new_name_was_taken_meanwhile_keeps_its_own(
 async def test_a_scope_with_notes_that_are_archived_in_files_alone_keeps_its_name(
     application: Application, call: dict[str, str]
 ) -> None:
-    admin = application.client(application.new_key(application.tenant, KeyRole.ADMIN))
+    admin = application.admin()
     await sent(admin, "POST", "/v1/notes", json={"workspace": "old", "session": "s", "content": "A buoy"})
     with psycopg.connect(application.url) as connection:
         archived = (
@@ -655,7 +634,7 @@ async def test_a_scope_with_notes_that_are_archived_in_files_alone_keeps_its_nam
 async def test_an_archived_note_of_another_session_or_none_holds_no_session_up_and_its_own_follows(
     application: Application,
 ) -> None:
-    admin = application.client(application.new_key(application.tenant, KeyRole.ADMIN))
+    admin = application.admin()
     place = {"workspace": "old", "namespace": "default"}
     await sent(admin, "POST", "/v1/notes", json={**place, "session": "s", "content": "A buoy"})
     with psycopg.connect(application.url) as connection:
@@ -679,7 +658,7 @@ async def test_an_archived_note_of_another_session_or_none_holds_no_session_up_a
 async def test_the_erasure_of_a_user_does_not_wait_for_a_renaming_that_was_given_up_halfway(
     unshared: Application, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    admin = unshared.client(unshared.new_key(unshared.tenant, KeyRole.ADMIN))
+    admin = unshared.admin()
     for user in ("ann", "bob"):
         turn = {"workspace": "old", "session": f"s {user}", "user": user, "messages": [{"content": f"{user}: Ahoy"}]}
         await sent(admin, "POST", "/v1/turns", json=turn)
@@ -709,7 +688,7 @@ async def test_the_erasure_of_a_user_does_not_wait_for_a_renaming_that_was_given
     kept = {"messages": 1, "notes": 1, "sessions": 1}
     assert {kind: rows_in(unshared, "new")[kind] for kind in kept} == kept
     assert rows_in(unshared, "old")["sessions"] == 0
-    assert await drift(unshared) == {}
+    assert await unshared.drift() == {}
 
 
 def key_bound_to(application: Application, role: KeyRole = KeyRole.WRITER, **bounds: list[str]) -> httpx.AsyncClient:
@@ -736,7 +715,7 @@ def key_bound_to(application: Application, role: KeyRole = KeyRole.WRITER, **bou
 async def test_no_renaming_gives_memories_to_keys_that_are_bound_to_the_new_name(
     application: Application, call: dict[str, str], gaining: dict[str, list[str]], neutral: dict[str, list[str]]
 ) -> None:
-    admin = application.client(application.new_key(application.tenant, KeyRole.ADMIN))
+    admin = application.admin()
     await sent(admin, "POST", "/v1/notes", json={"workspace": "a", "content": "A buoy"})
     key_bound_to(application, **neutral)
     key_bound_to(application, **gaining)
@@ -770,7 +749,7 @@ async def test_a_key_that_names_both_names_has_both_after_a_renaming_and_its_und
 
 
 async def test_a_key_that_a_renaming_left_stands_in_no_way_of_its_undo(application: Application) -> None:
-    admin = application.client(application.new_key(application.tenant, KeyRole.ADMIN))
+    admin = application.admin()
     await sent(admin, "POST", "/v1/notes", json={"workspace": "a", "content": "A buoy"})
     left = key_bound_to(application, namespaces=["default"])
     operation = await renamed(admin, workspace="a", namespace="default", to_namespace="n")
@@ -782,7 +761,7 @@ async def test_a_key_that_a_renaming_left_stands_in_no_way_of_its_undo(applicati
 
 
 async def test_a_renaming_is_undone_once_and_before_any_later_one_of_its_names(application: Application) -> None:
-    admin = application.client(application.new_key(application.tenant, KeyRole.ADMIN))
+    admin = application.admin()
 
     async def undo(operation: dict[str, Any]) -> int:
         return (await admin.post(f"/v1/operations/{operation['id']}/undo")).status_code
@@ -801,7 +780,7 @@ async def test_a_renaming_is_undone_once_and_before_any_later_one_of_its_names(a
 
 
 async def test_a_bound_admin_undoes_a_renaming_between_names_of_its_own_alone(application: Application) -> None:
-    admin = application.client(application.new_key(application.tenant, KeyRole.ADMIN))
+    admin = application.admin()
     for name in ("a", "b"):
         await sent(admin, "POST", "/v1/notes", json={"workspace": name, "content": "A buoy"})
     inner = await renamed(admin, workspace="b", to_workspace="c")
@@ -819,7 +798,7 @@ async def test_a_bound_admin_undoes_a_renaming_between_names_of_its_own_alone(ap
 async def test_no_operation_is_ordered_over_a_workspace_that_is_being_renamed(
     application: Application, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    admin = application.client(application.new_key(application.tenant, KeyRole.ADMIN))
+    admin = application.admin()
     for name in ("old", "apart"):
         await sent(admin, "POST", "/v1/notes", json={"workspace": name, "content": "A buoy"})
     renaming = application.services.workers.renaming
@@ -887,7 +866,7 @@ VECTORS = ("message_chunks", "note_chunks", "passage_chunks", "procedure_embeddi
 async def test_vectors_that_a_job_writes_meanwhile_are_renamed_with_their_rows(
     unshared: Application, kind: str, session: str | None
 ) -> None:
-    admin = unshared.client(unshared.new_key(unshared.tenant, KeyRole.ADMIN))
+    admin = unshared.admin()
     await fill(admin, workspace="old")
     area, model = Area(unshared.tenant, "old", "default"), HashingModel(seed=2)
     job = ReembedJob(unshared.pool, BatchingEmbedder(model), ReembedPolicy(model.identity), lambda: None)
@@ -920,7 +899,7 @@ async def test_vectors_that_a_job_writes_meanwhile_are_renamed_with_their_rows(
 
 
 async def test_notes_that_were_merged_into_deleted_ones_are_renamed_with_them(application: Application) -> None:
-    admin = application.client(application.new_key(application.tenant, KeyRole.ADMIN))
+    admin = application.admin()
     ids = [
         (await sent(admin, "POST", "/v1/notes", json={"workspace": "a", "session": "s", "content": f"Buoy {number}"}))[
             "id"
@@ -952,7 +931,7 @@ async def test_notes_that_were_merged_into_deleted_ones_are_renamed_with_them(ap
 async def test_a_name_is_free_once_its_memories_are_deleted_as_the_refusal_says(
     application: Application, call: dict[str, str]
 ) -> None:
-    admin = application.client(application.new_key(application.tenant, KeyRole.ADMIN))
+    admin = application.admin()
     target = {
         "workspace": call.get("to_workspace", "a"),
         "namespace": call.get("to_namespace", "default"),
@@ -976,7 +955,7 @@ async def test_a_name_is_free_once_its_memories_are_deleted_as_the_refusal_says(
 
 
 async def test_a_share_that_expired_holds_no_name(application: Application) -> None:
-    admin = application.client(application.new_key(application.tenant, KeyRole.ADMIN))
+    admin = application.admin()
     await sent(admin, "POST", "/v1/notes", json={"workspace": "a", "content": "A buoy"})
     for name in ("b", "a"):
         share = {"workspace": name, "to_workspace": "reader", "segment": "notes"}
@@ -991,7 +970,7 @@ async def test_a_share_that_expired_holds_no_name(application: Application) -> N
 
 
 async def test_events_that_a_webhook_has_not_got_yet_are_sent_after_a_renaming(application: Application) -> None:
-    admin = application.client(application.new_key(application.tenant, KeyRole.ADMIN))
+    admin = application.admin()
     hook, claim = uuid4(), uuid4()
     with psycopg.connect(application.url) as connection:
         row = (

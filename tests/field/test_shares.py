@@ -68,7 +68,7 @@ class Bay:
 
 @pytest.fixture
 def bay(application: Application) -> Bay:
-    return Bay(application, application.client(application.new_key(application.tenant, KeyRole.ADMIN)))
+    return Bay(application, application.admin())
 
 
 async def test_what_is_shared_is_found_in_one_direction_and_tells_where_it_comes_from(bay: Bay) -> None:
@@ -320,7 +320,7 @@ async def test_another_tenant_sees_and_changes_nothing(bay: Bay) -> None:
     await bay.remember(ASKED, workspace="library")
     id_ = await bay.share()
     other = bay.app.for_tenant(f"other than {bay.app.tenant}")
-    theirs = Bay(other, other.client(other.new_key(other.tenant, KeyRole.ADMIN)))
+    theirs = Bay(other, other.admin())
 
     assert await theirs.found() == set()
     assert await theirs.listed("desk") == {"given": [], "received": []}
@@ -432,7 +432,7 @@ async def hasty(database: str, tmp_path: Path) -> AsyncIterator[Bay]:
     """A bay whose tiers have little time."""
     settings = settings_for(database, tmp_path, search={"tier_deadline_s": 2, "embed_deadline_s": 4})
     async with running(settings, database, HashingModel()) as app:
-        yield Bay(app, app.client(app.new_key(app.tenant, KeyRole.ADMIN)))
+        yield Bay(app, app.admin())
 
 
 @pytest.mark.parametrize("hangs", [False, True])

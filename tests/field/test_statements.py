@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from lamina.core.principals import KeyRole
 from tests.support.application import Application
 
 MARCH, OLD = "2026-03-01T10:00:00Z", "2021-06-01T10:00:00Z"
@@ -135,7 +134,7 @@ async def test_a_preference_ends_at_its_clause(application: Application) -> None
 
 async def test_nothing_of_an_erased_user_is_left_in_the_times_of_statements(unshared: Application) -> None:
     await say(unshared, "I left Initech.", at=MARCH)
-    admin = unshared.client(unshared.new_key(unshared.tenant, KeyRole.ADMIN))
+    admin = unshared.admin()
     erased = await admin.delete("/v1/users", params={"user": "ann"})
     assert erased.is_success, erased.text
     await say(unshared, "I work at Initech.", at=OLD, session="s2")

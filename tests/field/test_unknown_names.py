@@ -7,7 +7,6 @@ import httpx
 import pytest
 
 from deployments.api import document
-from lamina.core.principals import KeyRole
 from tests.support.application import Application
 
 SCHEMAS = document()["components"]["schemas"]
@@ -35,7 +34,7 @@ def refusal(answer: httpx.Response) -> str:
 
 @pytest.fixture
 def client(application: Application) -> httpx.AsyncClient:
-    return application.client(application.new_key(application.tenant, KeyRole.ADMIN))
+    return application.admin()
 
 
 async def test_an_unknown_parameter_is_refused_on_every_route(client: httpx.AsyncClient) -> None:

@@ -22,7 +22,6 @@ from lamina.cli.folders import follow
 from lamina.client import Client
 from lamina.client.calls import Call, Json
 from lamina.client.mirror import FolderAwayError, FolderMirror, FolderRules, Synced, clean_prefix, view_folder
-from lamina.core.principals import KeyRole
 from lamina.errors import InvalidInput, LaminaError, LimitReached
 from tests.support.application import Application
 from tests.support.uvicorn_server import serving
@@ -375,7 +374,7 @@ async def test_a_file_that_is_not_taken_now_holds_up_no_other_and_no_removal(
 
 
 async def test_files_of_another_agent_are_left_alone_and_named(application: Application, folder: Path) -> None:
-    admin = application.client(application.new_key(application.tenant, KeyRole.ADMIN))
+    admin = application.admin()
     made = await admin.post("/v1/keys", json={"name": "coder", "role": "writer", "agents": ["coder"]})
     async with served(application) as port:
         url = f"http://127.0.0.1:{port}"

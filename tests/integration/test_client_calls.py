@@ -73,7 +73,7 @@ CALLS: Any = Unsent({})
     ids=lambda value: value.path if isinstance(value, Call) else "",
 )
 async def test_a_call_meets_its_route(application: Application, call: Call, status: int) -> None:
-    admin = application.client(application.new_key(application.tenant, KeyRole.ADMIN))
+    admin = application.admin()
 
     answer = await admin.request(call.method, call.path, json=call.json, params=call.params, headers=call.headers)
 

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from lamina.core.areas import Area
-from lamina.core.principals import KeyRole
 from lamina.core.runs import Order
 from lamina.errors import Unavailable
 from lamina.extraction.extractive_summaries import SourceText
@@ -237,7 +236,7 @@ async def test_a_week_waits_for_no_day_whose_summary_somebody_deleted(applicatio
 
 
 async def renamed(app: Application, **names: str) -> None:
-    admin = app.client(app.new_key(app.tenant, KeyRole.ADMIN))
+    admin = app.admin()
     answer = await admin.post("/v1/scopes/rename", json=names)
     assert answer.is_success, answer.text
     operation = answer.json()["operation"]
@@ -437,7 +436,7 @@ async def test_what_was_merged_into_a_consolidated_note_comes_back_when_that_goe
 
 
 async def test_a_consolidated_note_goes_when_a_member_is_past_the_retention(semantic: Application) -> None:
-    admin = semantic.client(semantic.new_key(semantic.tenant, KeyRole.ADMIN))
+    admin = semantic.admin()
     assert (await admin.put("/v1/workspaces/default/settings", json={"retention_days": 20})).status_code == 200
     about = [
         "The backup of the billing database runs every night at 02:00",

@@ -210,7 +210,7 @@ async def test_a_reader_that_was_away_for_too_long_is_told_so(app: Application, 
 async def test_an_erased_event_is_still_a_place_to_go_on_from(app: Application) -> None:
     await add(app, user="ann")
     last = (await page(app))["events"][0]["id"]
-    admin = app.client(app.new_key(app.tenant, KeyRole.ADMIN))
+    admin = app.admin()
     erased = await admin.delete("/v1/users", params={"user": "ann"})
     kept = await add(app)
 

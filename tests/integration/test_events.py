@@ -11,7 +11,6 @@ import pytest
 
 from lamina.core.events import IDS_OF_EVENT, Event, EventKind
 from lamina.core.memories import new_id
-from lamina.core.principals import KeyRole
 from lamina.core.scope import Scope
 from lamina.ingest.erasure import PAGE
 from lamina.stores.postgres.connection import Connection, Pool, connect, in_transaction
@@ -165,7 +164,7 @@ async def test_an_erased_user_and_the_ids_of_everything_erased_vanish_from_event
     message = {"user": user, "session": user, "messages": [{"content": "I like green tea a lot."}]}
     said = (await client.post("/v1/turns", json=message)).json()
     kept = (await client.post("/v1/notes", json={"content": "The boat is blue"})).json()["id"]
-    admin = unshared.client(unshared.new_key(unshared.tenant, KeyRole.ADMIN))
+    admin = unshared.admin()
     before = events_of(unshared)
 
     answer = await admin.delete("/v1/users", params={"user": user})

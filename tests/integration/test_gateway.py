@@ -344,7 +344,7 @@ async def test_a_request_that_is_neither_recorded_nor_recalled_looks_for_no_sess
     monkeypatch.setattr(gateway_chains, "WAIT_S", 0.0)
     monkeypatch.setattr(gateway.app.services.reads.chains, "find", find)
     gateway.upstream.script.append(lambda: response("resp-2", "Seven."))
-    admin = gateway.app.client(gateway.app.new_key(gateway.app.tenant, KeyRole.ADMIN))
+    admin = gateway.app.admin()
     made = await admin.post("/v1/keys", json={"name": "w", "role": "writer", "verbs": ["write"]})
     client = gateway.app.client(made.json()["key"])
 
@@ -675,7 +675,7 @@ async def test_a_router_keeps_blocks_without_their_long_questions(gateway: Gatew
 
 async def test_a_block_is_for_a_key_of_the_same_bounds_alone(gateway: Gateway) -> None:
     lamina = gateway.app.client()
-    admin = gateway.app.client(gateway.app.new_key(gateway.app.tenant, KeyRole.ADMIN))
+    admin = gateway.app.admin()
     note = {"workspace": "harbour", "content": "The Marlin: berth seven."}
     await lamina.post("/v1/notes", json=note)
     await gateway.app.indexed()
@@ -713,7 +713,7 @@ async def test_a_scope_that_the_key_does_not_reach_or_that_is_none_is_told_and_n
     gateway: Gateway, headers: dict[str, str], status: int, told: str
 ) -> None:
     gateway.upstream.says("Seven.")
-    admin = gateway.app.client(gateway.app.new_key(gateway.app.tenant, KeyRole.ADMIN))
+    admin = gateway.app.admin()
     key = (await admin.post("/v1/keys", json={"name": "b", "role": "writer", "workspaces": ["quay"]})).json()["key"]
 
     async with httpx.AsyncClient(timeout=PATIENCE_S, headers={"Authorization": f"Bearer {key}", **headers}) as plain:

@@ -9,7 +9,6 @@ from uuid import UUID
 import pytest
 
 from lamina.core.areas import Area
-from lamina.core.principals import KeyRole
 from lamina.core.runs import Order, Run, RunCounts, RunState
 from lamina.errors import Conflict, TextRefused, Unavailable
 from lamina.maintenance.job import Page, PageCursor
@@ -243,7 +242,7 @@ async def test_a_tenant_may_have_only_so_many_runs_open(application: Application
     order = Order("decay", Area(application.tenant), datetime.now(UTC))
     for _ in range(48):
         await runs.add(order)
-    admin, key = application.client(application.new_key(application.tenant, KeyRole.ADMIN)), {"Idempotency-Key": "last"}
+    admin, key = application.admin(), {"Idempotency-Key": "last"}
     others = [admin.post("/v1/jobs", json={"job": "decay"}) for _ in range(4)]
     last = await admin.post("/v1/jobs", json={"job": "decay"}, headers=key)
     beside = [other.status_code for other in await asyncio.gather(*others)]

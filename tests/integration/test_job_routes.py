@@ -26,12 +26,8 @@ ROUTES = [
 ]
 
 
-def admin(app: Application) -> httpx.AsyncClient:
-    return app.client(app.new_key(app.tenant, KeyRole.ADMIN))
-
-
 async def ordered(app: Application, **body: Any) -> dict[str, Any]:
-    answer = await admin(app).post("/v1/jobs", json={"job": "sweep", **body})
+    answer = await app.admin().post("/v1/jobs", json={"job": "sweep", **body})
     assert answer.status_code == 202, answer.text
     found: dict[str, Any] = answer.json()
     return found
@@ -76,7 +72,7 @@ async def test_an_order_waits_in_the_queue_with_what_was_asked(application: Appl
 
 async def test_the_tenant_is_the_keys_and_may_be_named(application: Application) -> None:
     named = await ordered(application, tenant=application.tenant)
-    other = await admin(application).post("/v1/jobs", json={"job": "sweep", "tenant": "globex"})
+    other = await application.admin().post("/v1/jobs", json={"job": "sweep", "tenant": "globex"})
 
     assert other.status_code == 422
     assert "is globex, which is not the key's; leave it out" in other.text
@@ -99,7 +95,7 @@ async def test_the_tenant_is_the_keys_and_may_be_named(application: Application)
 async def test_a_wrong_order_is_refused_with_what_is_wrong(
     application: Application, body: dict[str, Any], said: str
 ) -> None:
-    refused = await admin(application).post("/v1/jobs", json=body)
+    refused = await application.admin().post("/v1/jobs", json=body)
 
     assert refused.status_code == 422, refused.text
     assert said in refused.text
@@ -108,15 +104,15 @@ async def test_a_wrong_order_is_refused_with_what_is_wrong(
 
 async def test_an_unknown_job_is_refused_with_all_that_there_are(application: Application) -> None:
     for refused in (
-        await admin(application).post("/v1/jobs", json={"job": "gossip"}),
-        await admin(application).get("/v1/jobs", params={"job": "gossip"}),
+        await application.admin().post("/v1/jobs", json={"job": "gossip"}),
+        await application.admin().get("/v1/jobs", params={"job": "gossip"}),
     ):
         assert refused.status_code == 422
         assert all(name in refused.text for name in JOB_NAMES)
 
 
 async def test_an_idempotency_key_orders_one_run(application: Application) -> None:
-    client, headers = admin(application), {"Idempotency-Key": "k"}
+    client, headers = application.admin(), {"Idempotency-Key": "k"}
 
     first, again = [(await client.post("/v1/jobs", json={"job": "sweep"}, headers=headers)).json() for _ in range(2)]
     other = await client.post("/v1/jobs", json={"job": "decay"}, headers=headers)
@@ -132,7 +128,7 @@ async def test_the_same_idempotency_key_of_two_tenants_orders_two(application: A
     headers = {"Idempotency-Key": "k"}
 
     ids = {
-        (await admin(app).post("/v1/jobs", json={"job": "sweep"}, headers=headers)).json()["id"]
+        (await app.admin().post("/v1/jobs", json={"job": "sweep"}, headers=headers)).json()["id"]
         for app in (application, neighbour)
     }
     await neighbour.close_clients()
@@ -146,7 +142,7 @@ async def test_nobody_sees_or_undoes_the_runs_of_another_tenant_or_of_all(applic
     theirs = await ordered(neighbour)
     of_all = await JobRuns(application.pool).add(Order("sweep", Area(), utc_now(), requested_by="schedule"))
     await JobRuns(application.pool).finish(of_all, RunState.DONE)
-    client = admin(application)
+    client = application.admin()
 
     listed = (await client.get("/v1/jobs")).json()["runs"]
     answers = [
@@ -163,7 +159,7 @@ async def test_nobody_sees_or_undoes_the_runs_of_another_tenant_or_of_all(applic
 
 async def test_a_list_has_the_latest_first_of_one_job_if_asked(application: Application) -> None:
     made = [(await ordered(application, job=job))["id"] for job in ("sweep", "decay", "sweep")]
-    client = admin(application)
+    client = application.admin()
 
     def ids(answer: httpx.Response) -> list[str]:
         return [run["id"] for run in answer.json()["runs"]]
@@ -177,7 +173,7 @@ async def test_a_list_has_the_latest_first_of_one_job_if_asked(application: Appl
 async def test_what_a_run_did_is_shown_and_its_undo_is_queued(application: Application) -> None:
     await application.client().post("/v1/notes", json={"content": "the boat is green"})
     run = await run_job(application, "sweep", in_days(8))
-    client = admin(application)
+    client = application.admin()
 
     shown = (await client.get(f"/v1/jobs/{run.id}")).json()
     undone = await client.post(f"/v1/jobs/{run.id}/undo")
@@ -195,7 +191,7 @@ async def test_what_cannot_be_undone_is_refused_with_the_reason(application: App
     undone = await run_job(application, "decay", in_days(8))
     await JobRuns(application.pool).finish(undone.id, RunState.UNDONE)
     learnt = await run_job(application, "learning", in_days(8))
-    client = admin(application)
+    client = application.admin()
 
     answers = [await client.post(f"/v1/jobs/{id_}/undo") for id_ in (dry.id, queued["id"], undone.id, learnt.id)]
 
@@ -215,7 +211,7 @@ async def test_a_run_that_ended_long_ago_cannot_be_undone(application: Applicati
             "UPDATE job_runs SET finished_at = finished_at - interval '40 days' WHERE id = %s", [run.id]
         )
 
-    refused = await admin(application).post(f"/v1/jobs/{run.id}/undo")
+    refused = await application.admin().post(f"/v1/jobs/{run.id}/undo")
 
     assert refused.status_code == 409
     assert "a run can be undone for 30 days" in refused.text
@@ -228,7 +224,7 @@ async def test_the_schedule_has_every_job_with_its_times(application: Applicatio
     await JobRuns(application.pool).finish(by_schedule.id, RunState.DONE)
     await ordered(application)
 
-    jobs = {job["job"]: job for job in (await admin(application).get("/v1/jobs/schedule")).json()["jobs"]}
+    jobs = {job["job"]: job for job in (await application.admin().get("/v1/jobs/schedule")).json()["jobs"]}
 
     assert list(jobs) == [*JOB_NAMES]
     assert jobs["sweep"]["schedule"] == "5 */6 * * *"
@@ -240,7 +236,7 @@ async def test_the_schedule_has_every_job_with_its_times(application: Applicatio
 
 @pytest.mark.parametrize("job", ["audit", "caches"])
 async def test_a_job_on_whole_tenants_refuses_a_part_of_one(application: Application, job: str) -> None:
-    answer = await admin(application).post("/v1/jobs", json={"job": job, "workspace": "atlas"})
+    answer = await application.admin().post("/v1/jobs", json={"job": job, "workspace": "atlas"})
 
     assert answer.status_code == 422
     assert f"{job} works on whole tenants; leave it out" in answer.json()["detail"]

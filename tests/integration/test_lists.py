@@ -10,7 +10,6 @@ import psycopg
 import pytest
 
 from deployments.api import document
-from lamina.core.principals import KeyRole
 from tests.support.application import Application
 
 PATHS = document()["paths"]
@@ -183,7 +182,7 @@ def names(found: list[dict[str, Any]]) -> list[str]:
 
 
 async def staged(application: Application, path: str, number: int) -> Stage:
-    stage = Stage(application, application.client(application.new_key(application.tenant, KeyRole.ADMIN)), path)
+    stage = Stage(application, application.admin(), path)
     await stage.begin()
     for _ in range(number):
         await stage.add()

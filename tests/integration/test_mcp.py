@@ -14,7 +14,6 @@ from mcp.client.stdio import StdioServerParameters
 from mcp.shared.exceptions import MCPError
 
 from lamina.client.mcp.tools import TOOLS
-from lamina.core.principals import KeyRole
 from lamina.core.trash import TrashKind
 from tests.support.application import Application
 from tests.support.ingress import uvicorn_of
@@ -340,7 +339,7 @@ def test_the_tool_that_forgets_tells_that_each_kind_of_memory_can_be_restored() 
 
 
 async def test_what_models_ask_and_store_through_it_is_counted_for_bills(unshared: Application) -> None:
-    admin = unshared.client(unshared.new_key(unshared.tenant, KeyRole.ADMIN))
+    admin = unshared.admin()
     async with connected(unshared, "auto") as client:
         await find(client, "Where does Ann moor her boat?")
         found_in(await client.call_tool("context", {"query": "the boat of Ann"}))

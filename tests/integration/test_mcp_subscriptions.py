@@ -150,7 +150,7 @@ async def test_a_key_hears_of_nothing_outside_its_bounds(application: Applicatio
 
 async def test_a_subscription_ends_with_its_key_and_leaves_nothing_open(unshared: Application) -> None:
     feed = unshared.services.events.feed
-    admin = unshared.client(unshared.new_key(unshared.tenant, KeyRole.ADMIN))
+    admin = unshared.admin()
     made = await sent(admin, "POST", "/v1/keys", {"name": "listens", "role": "reader"})
 
     async with over_http(unshared, made["key"]) as model, model.listen(resources_list_changed=True) as subscription:

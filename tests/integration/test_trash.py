@@ -15,15 +15,9 @@ from lamina.models.hashing import HashingModel
 from lamina.stores.postgres.keys import store_key
 from lamina.stores.postgres.trash import QUERIES, end_trash
 from lamina.wiring.stores import utc_now
-from tests.support.application import Application, running, settings_for
+from tests.support.application import Application, running, sent, settings_for
 
 WORD = "heliotrope"
-
-
-async def sent(client: httpx.AsyncClient, method: str, path: str, **options: Any) -> Any:
-    answer = await client.request(method, path, **options)
-    assert answer.is_success, answer.text
-    return answer.json() if answer.content else None
 
 
 async def entries(app: Application, **scope: str) -> list[dict[str, Any]]:
@@ -237,7 +231,7 @@ async def test_an_erasure_empties_the_trash_of_its_user(unshared: Application, k
     id_ = made["messages"][0]["id"] if kind == "message" else made["id"]
     await sent(client, "DELETE", f"/v1/{kind}s/{id_}")
     assert [one["id"] for one in await entries(unshared, user=user)] == [id_]
-    admin = unshared.client(unshared.new_key(unshared.tenant, KeyRole.ADMIN))
+    admin = unshared.admin()
 
     erasure = await sent(admin, "DELETE", "/v1/users", params={"user": user})
 
@@ -275,7 +269,7 @@ async def discarded_procedure(app: Application, user: str, *, is_private: bool) 
             "UPDATE procedures SET user_id = %s, is_private = %s, is_learnt = true WHERE id = %s",
             [user, is_private, id_],
         )
-    await sent(app.client(app.new_key(app.tenant, KeyRole.ADMIN)), "DELETE", path)
+    await sent(app.admin(), "DELETE", path)
     return id_
 
 
@@ -301,7 +295,7 @@ async def test_an_erasure_takes_the_procedures_of_its_user_out_of_the_trash(
 ) -> None:
     user = f"ann {uuid4()}"
     id_ = await discarded_procedure(unshared, user, is_private=is_private)
-    admin = unshared.client(unshared.new_key(unshared.tenant, KeyRole.ADMIN))
+    admin = unshared.admin()
 
     await sent(admin, "DELETE", "/v1/users", params={"user": user})
 

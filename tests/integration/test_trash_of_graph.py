@@ -17,16 +17,10 @@ from lamina.models.hashing import HashingModel
 from lamina.stores.postgres.graph_trash import QUERIES
 from lamina.stores.postgres.keys import store_key
 from lamina.wiring.stores import utc_now
-from tests.support.application import Application, running, settings_for
+from tests.support.application import Application, running, sent, settings_for
 
 PATIENCE_S = 60.0
 TABLES = ("discarded_entities", "discarded_edges", "discarded_evidence", "discarded_mentions")
-
-
-async def sent(client: httpx.AsyncClient, method: str, path: str, **options: Any) -> Any:
-    answer = await client.request(method, path, **options)
-    assert answer.is_success, answer.text
-    return answer.json() if answer.content else None
 
 
 async def state(app: Application, subject: str, relation: str, object_: str, **fields: Any) -> str:
@@ -302,7 +296,7 @@ async def test_an_erasure_takes_the_statements_of_its_user_out_of_the_trash(unsh
     [orion] = [one for one in rows_of(unshared, "entities") if one["name"] == "Orion"]
     await sent(client, "DELETE", f"/v1/graph/entities/{orion['id']}")
 
-    admin = unshared.client(unshared.new_key(unshared.tenant, KeyRole.ADMIN))
+    admin = unshared.admin()
     erasure = await sent(admin, "DELETE", "/v1/users", params={"user": ann})
 
     left = [str(rows_of(unshared, table)) for table in ("trash", *TABLES)]

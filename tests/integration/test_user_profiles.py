@@ -5,7 +5,6 @@ from typing import Any
 import httpx
 import pytest
 
-from lamina.core.principals import KeyRole
 from tests.support.application import Application
 
 WIDE = "/v1/users/profile"
@@ -13,7 +12,7 @@ WIDE = "/v1/users/profile"
 
 @pytest.fixture
 def client(application: Application) -> httpx.AsyncClient:
-    return application.client(application.new_key(application.tenant, KeyRole.ADMIN))
+    return application.admin()
 
 
 async def say(client: httpx.AsyncClient, user: str, workspace: str, text: str) -> None:
@@ -108,7 +107,7 @@ async def test_a_change_is_an_event_of_the_tenant(client: httpx.AsyncClient) -> 
 
 
 async def test_an_erasure_takes_it_and_its_history(unshared: Application) -> None:
-    client = unshared.client(unshared.new_key(unshared.tenant, KeyRole.ADMIN))
+    client = unshared.admin()
     await patch(client, "ann", city="Graz")
     await patch(client, "ann", city="Rome")
     await patch(client, "ben", city="Oslo")

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-import httpx
 import psycopg
 import pytest
 from standardwebhooks import Webhook as Verifier
@@ -107,22 +106,18 @@ def delivery(app: Application) -> WebhookDelivery:
     return build_webhook_delivery(app.settings, app.pool)
 
 
-def admin(app: Application) -> httpx.AsyncClient:
-    return app.client(app.new_key(app.tenant, KeyRole.ADMIN))
-
-
 async def hook(app: Application, url: str, **fields: Any) -> dict[str, Any]:
-    answer = await admin(app).post("/v1/webhooks", json={"url": url, **fields})
+    answer = await app.admin().post("/v1/webhooks", json={"url": url, **fields})
     assert answer.status_code == 201, answer.text
     return dict(answer.json())
 
 
 async def shown(app: Application, made: dict[str, Any]) -> dict[str, Any]:
-    return dict((await admin(app).get(f"/v1/webhooks/{made['id']}")).json())
+    return dict((await app.admin().get(f"/v1/webhooks/{made['id']}")).json())
 
 
 async def dead_letters(app: Application, made: dict[str, Any]) -> list[dict[str, Any]]:
-    return list((await admin(app).get(f"/v1/webhooks/{made['id']}/dead-letters")).json()["dead_letters"])
+    return list((await app.admin().get(f"/v1/webhooks/{made['id']}/dead-letters")).json()["dead_letters"])
 
 
 async def add(app: Application, **fields: Any) -> str:
@@ -148,7 +143,7 @@ async def test_an_event_that_a_renaming_left_is_tried_as_often_as_others_before_
 ) -> None:
     made = await hook(app, receiver.url, workspace="a", kinds=["note.created"])
     first = await add(app, workspace="a")
-    renaming = await admin(app).post("/v1/scopes/rename", json={"workspace": "a", "to_workspace": "b"})
+    renaming = await app.admin().post("/v1/scopes/rename", json={"workspace": "a", "to_workspace": "b"})
     async with asyncio.timeout(PATIENCE_S):
         while (await shown(app, made))["workspace"] != "b":  # noqa: ASYNC110 - its end is told nowhere else
             await asyncio.sleep(0.05)
@@ -217,7 +212,7 @@ async def test_what_is_not_taken_becomes_a_dead_letter_and_can_be_sent_again(
     assert receiver.ids() == [first, first, first, second]
     assert (letter["event"], letter["attempts"]) == (receiver.got[0].headers["webhook-id"], 3)
 
-    again = await admin(app).post(f"/v1/webhooks/{made['id']}/dead-letters/retry", json={})
+    again = await app.admin().post(f"/v1/webhooks/{made['id']}/dead-letters/retry", json={})
     await delivery.deliver_due()
 
     assert again.json() == {"queued": 1}
@@ -237,7 +232,7 @@ async def test_a_dead_letter_that_fails_again_is_kept(
     [letter] = await dead_letters(app, made)
 
     body = {"events": [letter["event"]]}
-    await admin(app).post(f"/v1/webhooks/{made['id']}/dead-letters/retry", json=body)
+    await app.admin().post(f"/v1/webhooks/{made['id']}/dead-letters/retry", json=body)
     await delivery.deliver_due()
 
     [kept] = await dead_letters(app, made)
@@ -248,7 +243,7 @@ async def test_both_secrets_sign_until_the_old_one_ends(
     app: Application, delivery: WebhookDelivery, receiver: Receiver
 ) -> None:
     made = await hook(app, receiver.url)
-    rotated = (await admin(app).post(f"/v1/webhooks/{made['id']}/rotate")).json()
+    rotated = (await app.admin().post(f"/v1/webhooks/{made['id']}/rotate")).json()
     await add(app)
     await delivery.deliver_due()
     with psycopg.connect(app.url, autocommit=True) as connection:
@@ -503,7 +498,7 @@ async def test_a_tenant_has_as_many_webhooks_as_it_may(database: str, tmp_path: 
     async with running(settings, database, HashingModel()) as app:
         await hook(app, "https://example.com/hook")
 
-        answer = await admin(app).post("/v1/webhooks", json={"url": "https://example.com/hook"})
+        answer = await app.admin().post("/v1/webhooks", json={"url": "https://example.com/hook"})
 
         assert answer.status_code == 409, answer.text
 
@@ -518,7 +513,7 @@ async def test_a_key_of_a_workspace_makes_and_sees_the_webhooks_of_it_alone(app:
     assert made["workspace"] == "atlas"
     assert [one["id"] for one in (await bound.get("/v1/webhooks")).json()["webhooks"]] == [made["id"]]
     assert (await bound.delete(f"/v1/webhooks/{whole['id']}")).status_code == 404
-    assert (await admin(app).delete(f"/v1/webhooks/{whole['id']}")).status_code == 204
+    assert (await app.admin().delete(f"/v1/webhooks/{whole['id']}")).status_code == 204
 
 
 async def test_an_erased_user_is_in_nothing_that_is_sent_later(
@@ -526,7 +521,7 @@ async def test_an_erased_user_is_in_nothing_that_is_sent_later(
 ) -> None:
     await hook(app, receiver.url)
     note = await add(app, user="ann lee")
-    await admin(app).delete("/v1/users", params={"user": "ann lee"})
+    await app.admin().delete("/v1/users", params={"user": "ann lee"})
 
     await delivery.deliver_due()
 

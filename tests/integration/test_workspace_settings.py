@@ -13,7 +13,7 @@ QUESTION = {"query": "who repaired the ferry?"}
 
 @pytest.fixture
 async def admin(application: Application) -> httpx.AsyncClient:
-    client = application.client(application.new_key(application.tenant, KeyRole.ADMIN))
+    client = application.admin()
     notes = [f"Ann repaired the ferry number {number}" for number in range(5)]
     await client.post("/v1/notes/batch", json={"workspace": "w", "notes": notes})
     turn = {"workspace": "w", "session": "s", "messages": [{"content": "Ann repaired the ferry in the harbour."}]}

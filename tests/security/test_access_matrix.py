@@ -310,7 +310,7 @@ def shared_application(application_of_module: Application) -> Application:
 @pytest.fixture
 async def world(application: Application) -> World:
     """A tenant with a session and an edge inside of every bound, and the same outside of each."""
-    admin = application.client(application.new_key(application.tenant, KeyRole.ADMIN))
+    admin = application.admin()
     turn = {"session": SESSION, "messages": [{"content": "The anchor is rusty"}]}
     edge = {"edges": [{"subject": "Anchor", "type": "holds", "object": "Ship"}]}
     for ids in (OWN, *map(foreign_scope, ALL)):

@@ -20,7 +20,6 @@ from lamina.core.queries import Hit, Query, Ranking
 from lamina.core.scope import Scope
 from lamina.core.tiers import TIERS, Source
 from lamina.search.tier_sources import TierSources
-from lamina.stores.postgres.keys import KeyRole
 from lamina.text.words import question_words
 from tests.support.application import Application
 from tests.unit.builders import Rows, candidate, memory
@@ -140,7 +139,7 @@ def items_of(schema: dict[str, Any], document: dict[str, Any], count: int) -> li
 
 @pytest.fixture
 def admin(application: Application) -> httpx.AsyncClient:
-    return application.client(application.new_key(application.tenant, KeyRole.ADMIN))
+    return application.admin()
 
 
 async def timed(client: httpx.AsyncClient, call: Call, **options: Any) -> httpx.Response:

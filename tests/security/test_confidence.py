@@ -185,7 +185,7 @@ async def test_a_crowd_does_not_outrank_the_own_word_or_write_the_profile(applic
 
 
 async def bound_to(application: Application, *agents: str) -> httpx.AsyncClient:
-    admin = application.client(application.new_key(application.tenant, KeyRole.ADMIN))
+    admin = application.admin()
     made = await admin.post("/v1/keys", json={"name": "agents", "role": "writer", "agents": agents})
     assert made.status_code == 201, made.text
     return application.client(made.json()["key"])

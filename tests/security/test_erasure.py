@@ -103,7 +103,7 @@ async def sent(client: httpx.AsyncClient, method: str, path: str, body: dict[str
 
 async def fill(app: Application, user: str, word: str) -> None:
     """Write into every tier, and have caches, a share and jobs copy from there."""
-    client, admin = app.client(), app.client(app.new_key(app.tenant, KeyRole.ADMIN))
+    client, admin = app.client(), app.admin()
     ids = {"user": user, "agent": "helper"}
     said = [{"content": f"I am {word} Smith. I work at {word} Boatyard. We decided to sail on Friday.", "name": word}]
     turn = ids | {"session": f"s {word}", "messages": said}
@@ -178,13 +178,9 @@ async def seen_by(app: Application, user: str) -> dict[str, Any]:
     }
 
 
-def admin_of(app: Application) -> httpx.AsyncClient:
-    return app.client(app.new_key(app.tenant, KeyRole.ADMIN))
-
-
 async def erase(app: Application, user: str) -> Any:
     """Erase a user, and wait for the end."""
-    admin = admin_of(app)
+    admin = app.admin()
     answer = await admin.delete("/v1/users", params={"user": user})
     assert answer.status_code in {200, 202}, answer.text
     erasure = answer.json()
@@ -247,7 +243,7 @@ async def nothing_left() -> list[Any]:
 
 async def test_an_erasure_waits_for_a_store_that_is_away_and_another_replica_ends_it(home: Path) -> None:
     async with installed(home) as (app, graph):
-        client, admin = app.client(), admin_of(app)
+        client, admin = app.client(), app.admin()
         edges = [{"subject": f"{MARK} Pier", "type": "belongs_to", "object": f"{MARK} Harbour"}]
         await sent(client, "POST", "/v1/graph/edges", {"user": ANN, "edges": edges})
         await app.indexed()
@@ -284,7 +280,7 @@ async def test_a_store_of_one_tenant_that_is_damaged_holds_up_no_erasure_of_anot
             return [Remnant(f"cold of {tenant}", "vectors", "soon")]
 
         app.services.erasures._places = replace(places, compactions={"cold": compact})
-        held = await admin_of(app).delete("/v1/users", params={"user": ANN})
+        held = await app.admin().delete("/v1/users", params={"user": ANN})
         fine = await app.client(app.new_key(other, KeyRole.ADMIN)).delete("/v1/users", params={"user": ANN})
         app.services.erasures._places = places
         ended = await erase(app, ANN)
@@ -306,10 +302,10 @@ async def test_an_order_is_answered_in_time_though_a_store_is_being_written_anew
 
         app.services.erasures._places = replace(places, compactions={"cold": compact})
         async with asyncio.timeout(60):
-            answer = await admin_of(app).delete("/v1/users", params={"user": ANN})
+            answer = await app.admin().delete("/v1/users", params={"user": ANN})
         goes_on.set()
         async with asyncio.timeout(120):
-            while not (await admin_of(app).get(answer.headers["Location"])).json()["complete"]:
+            while not (await app.admin().get(answer.headers["Location"])).json()["complete"]:
                 await app.services.erasures.work()
                 await asyncio.sleep(0.05)
 
@@ -318,7 +314,7 @@ async def test_an_order_is_answered_in_time_though_a_store_is_being_written_anew
 
 async def test_an_erasure_that_is_asked_for_many_times_at_once_erases_once_and_ends_for_all(home: Path) -> None:
     async with installed(home) as (app, _), another_router(app, {}) as other:
-        admins = [admin_of(app), other.client(app.new_key(app.tenant, KeyRole.ADMIN))]
+        admins = [app.admin(), other.client(app.new_key(app.tenant, KeyRole.ADMIN))]
         for number in range(3):
             await sent(app.client(), "POST", "/v1/notes", {"user": ANN, "content": f"{MARK} note {number}"})
 
@@ -351,7 +347,7 @@ async def test_what_a_user_writes_during_the_erasure_is_erased_or_keeps_it_open(
 
         writing = asyncio.create_task(write())
         await has_begun.wait()
-        answer = await admin_of(app).delete("/v1/users", params={"user": ANN})
+        answer = await app.admin().delete("/v1/users", params={"user": ANN})
         writing.cancel()
         await asyncio.gather(writing, return_exceptions=True)
         ended = await erase(app, ANN)
@@ -376,12 +372,12 @@ async def test_users_of_any_name_are_erased_together_and_nobody_of_a_similar_one
 
 
 async def test_a_user_whom_nobody_knows_is_proven_to_be_unknown(unshared: Application) -> None:
-    admin = admin_of(unshared)
+    admin = unshared.admin()
 
     erasure = await erase(unshared, "nobody")
     refused = await admin.delete("/v1/users", params={"user": "x" * 129})
     missing = await admin.get("/v1/erasures/00000000-0000-0000-0000-000000000000")
-    foreign = await admin_of(unshared.for_tenant("another tenant")).get(f"/v1/erasures/{erasure['id']}")
+    foreign = await unshared.for_tenant("another tenant").admin().get(f"/v1/erasures/{erasure['id']}")
 
     assert (erasure["complete"], set(erasure["erased"].values())) == (True, {0})
     assert [answer.status_code for answer in (refused, missing, foreign)] == [422, 404, 404]
@@ -439,7 +435,7 @@ async def test_operations_of_others_that_name_the_user_end_and_forget_the_condit
 
 
 async def test_the_bounds_of_keys_forget_the_user_once_they_are_revoked(unshared: Application) -> None:
-    admin = admin_of(unshared)
+    admin = unshared.admin()
     made = await sent(admin, "POST", "/v1/keys", {"name": "a phone", "role": "writer", "users": [ANN, BOB]})
 
     bound = await erase(unshared, ANN)
@@ -533,7 +529,7 @@ async def test_a_receipt_is_verified_offline_by_its_public_key_and_its_user(
     unshared: Application, tmp_path: Path
 ) -> None:
     erasure = await erase(unshared, ANN)
-    keys = (await admin_of(unshared).get("/v1/erasures/keys")).json()["keys"]
+    keys = (await unshared.admin().get("/v1/erasures/keys")).json()["keys"]
     receipt, key, stranger = tmp_path / "receipt.json", tmp_path / "key.pem", tmp_path / "stranger.pem"
     receipt.write_text(json.dumps(erasure["receipt"]))
     key.write_text("".join(one["pem"] for one in keys))

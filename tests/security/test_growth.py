@@ -14,7 +14,6 @@ import pytest
 
 from lamina.core.memories import new_id
 from lamina.core.ports import Change
-from lamina.core.principals import KeyRole
 from lamina.core.quotas import counted_spending
 from lamina.core.runs import RunCounts
 from lamina.core.scope import Scope
@@ -207,7 +206,7 @@ async def test_outcomes_keys_and_shares_end_a_year_after_their_end(alone: Applic
     procedure = (await alone.client().post("/v1/procedures", json=body)).json()["id"]
     for succeeded in (True, False):
         await alone.client().post(f"/v1/procedures/{procedure}/outcomes", json={"succeeded": succeeded})
-    admin = alone.client(alone.new_key(alone.tenant, KeyRole.ADMIN))
+    admin = alone.admin()
     shared = await admin.post("/v1/shares", json={"to_workspace": "other", "segment": "notes"})
     assert shared.status_code == 201, shared.text
     assert (await admin.delete(f"/v1/shares/{shared.json()['id']}")).status_code in {200, 204}
@@ -444,7 +443,7 @@ async def test_a_place_with_anything_in_it_stays(alone: Application, path: str, 
 
 
 async def test_the_epoch_of_a_workspace_goes_after_its_profiles_and_shares(alone: Application) -> None:
-    admin = alone.client(alone.new_key(alone.tenant, KeyRole.ADMIN))
+    admin = alone.admin()
     profile = {"workspace": "w", "agent": "guide"}
     assert (await admin.put("/v1/memory-profile", json={**profile, "prompt_suffix": "Be kind."})).is_success
 
@@ -480,7 +479,7 @@ async def test_sessions_without_messages_end(alone: Application) -> None:
 
 
 async def test_a_receipt_can_be_read_for_ten_years_and_verified_for_ever(alone: Application) -> None:
-    admin = alone.client(alone.new_key(alone.tenant, KeyRole.ADMIN))
+    admin = alone.admin()
     await add(alone, "the ferry leaves at noon", user="ann")
     following = asyncio.create_task(alone.indexer.run())
     erased = (await admin.delete("/v1/users", params={"user": "ann"})).json()
@@ -516,7 +515,7 @@ async def test_an_erasure_that_is_open_stays_however_old_it_is(alone: Applicatio
 
 
 async def test_the_folder_of_an_archive_goes_with_its_last_note_and_comes_again(alone: Application) -> None:
-    admin = alone.client(alone.new_key(alone.tenant, KeyRole.ADMIN))
+    admin = alone.admin()
     root = alone.settings.data_dir / "archive"
 
     async def archive(content: str, day: int) -> str:

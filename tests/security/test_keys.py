@@ -26,10 +26,6 @@ from tests.support.application import Application, another_router, running, sett
 LISTS = ("workspaces", "namespaces", "users", "agents")
 
 
-def admin_of(app: Application) -> httpx.AsyncClient:
-    return app.client(app.new_key(app.tenant, KeyRole.ADMIN))
-
-
 async def make(client: httpx.AsyncClient, **fields: Any) -> dict[str, Any]:
     answer = await client.post("/v1/keys", json={"name": "made", "role": "writer", **fields})
     assert answer.status_code == 201, answer.text
@@ -37,7 +33,7 @@ async def make(client: httpx.AsyncClient, **fields: Any) -> dict[str, Any]:
 
 
 async def test_a_key_is_told_once_and_listed_without_its_secret(application: Application) -> None:
-    admin = admin_of(application)
+    admin = application.admin()
     made = await make(admin, users=["ann"], verbs=["read"], expires_at="2099-01-01")
 
     listed = await admin.get("/v1/keys")
@@ -54,9 +50,9 @@ async def test_a_key_is_told_once_and_listed_without_its_secret(application: App
 
 
 async def test_an_admin_sees_the_keys_of_its_tenant_alone(application: Application) -> None:
-    mine = admin_of(application)
+    mine = application.admin()
     other = application.for_tenant(f"tenant {uuid4()}")
-    theirs = await make(admin_of(other))
+    theirs = await make(other.admin())
 
     listed = (await mine.get("/v1/keys", params={"limit": 1000})).json()["keys"]
     answers = [
@@ -73,7 +69,7 @@ async def test_an_admin_sees_the_keys_of_its_tenant_alone(application: Applicati
 
 @pytest.mark.parametrize("role", ["reader", "writer"])
 async def test_only_an_admin_makes_keys(application: Application, role: str) -> None:
-    client = application.client((await make(admin_of(application), role=role))["key"])
+    client = application.client((await make(application.admin(), role=role))["key"])
 
     answers = [
         await client.post("/v1/keys", json={"name": "x", "role": "reader"}),
@@ -98,7 +94,7 @@ async def test_only_an_admin_makes_keys(application: Application, role: str) -> 
 async def test_a_narrowed_admin_makes_no_wider_key(
     application: Application, narrowing: dict[str, Any], wanted: dict[str, Any], field: str
 ) -> None:
-    narrowed = application.client((await make(admin_of(application), role="admin", **narrowing))["key"])
+    narrowed = application.client((await make(application.admin(), role="admin", **narrowing))["key"])
 
     answer = await narrowed.post("/v1/keys", json={"name": "wider", "role": "writer", **wanted})
 
@@ -108,7 +104,7 @@ async def test_a_narrowed_admin_makes_no_wider_key(
 
 async def test_a_key_takes_over_the_narrowing_of_its_maker(application: Application) -> None:
     narrowing = {"workspaces": ["a", "b"], "users": ["ann"], "expires_at": "2099-01-01T00:00:00Z"}
-    maker = await make(admin_of(application), role="admin", verbs=["read", "write", "keys"], **narrowing)
+    maker = await make(application.admin(), role="admin", verbs=["read", "write", "keys"], **narrowing)
 
     made = await make(application.client(maker["key"]), workspaces=["b"])
 
@@ -117,7 +113,7 @@ async def test_a_key_takes_over_the_narrowing_of_its_maker(application: Applicat
 
 
 async def test_a_bound_admin_sees_and_ends_only_keys_within_its_bounds(application: Application) -> None:
-    admin = admin_of(application)
+    admin = application.admin()
     bound = application.client((await make(admin, role="admin", users=["ann", "bob"]))["key"])
     within, wider, other = [await make(admin, users=users) for users in (["bob"], [], ["bob", "eve"])]
 
@@ -132,7 +128,7 @@ async def test_a_bound_admin_sees_and_ends_only_keys_within_its_bounds(applicati
 
 
 async def test_rotating_a_wider_key_is_no_way_to_more(application: Application) -> None:
-    admin = admin_of(application)
+    admin = application.admin()
     limited = application.client((await make(admin, role="admin", verbs=["read", "keys"]))["key"])
     whole = await make(admin, role="admin")
 
@@ -143,7 +139,7 @@ async def test_rotating_a_wider_key_is_no_way_to_more(application: Application) 
 
 
 async def test_a_rotated_key_has_another_secret_and_all_else_as_before(application: Application) -> None:
-    admin = admin_of(application)
+    admin = application.admin()
     made = await make(admin, users=["ann"], verbs=["read"])
 
     rotated = (await admin.post(f"/v1/keys/{made['id']}/rotate")).json()
@@ -158,7 +154,7 @@ async def test_a_rotated_key_has_another_secret_and_all_else_as_before(applicati
 
 
 async def test_a_revoked_key_opens_nothing_and_is_not_rotated(application: Application) -> None:
-    admin = admin_of(application)
+    admin = application.admin()
     made = await make(admin)
     for _ in range(2):
         assert (await admin.delete(f"/v1/keys/{made['id']}")).status_code == 204
@@ -169,7 +165,7 @@ async def test_a_revoked_key_opens_nothing_and_is_not_rotated(application: Appli
 
 
 async def test_the_last_admin_key_is_not_revoked_unnoticed(application: Application) -> None:
-    first = admin_of(application)
+    first = application.admin()
     own = (await first.get("/v1/keys")).json()["keys"]
     last = next(key["id"] for key in own if key["role"] == "admin")
     await make(first, role="admin", users=["ann"])  # It cannot make keys of others.
@@ -185,7 +181,7 @@ async def test_the_last_admin_key_is_not_revoked_unnoticed(application: Applicat
 
 
 async def test_two_admins_that_revoke_each_other_at_once_leave_one(application: Application) -> None:
-    one = admin_of(application)
+    one = application.admin()
     mine = (await one.get("/v1/keys")).json()["keys"]
     first = next(key["id"] for key in mine if key["role"] == "admin")
     second = await make(one, role="admin")
@@ -229,14 +225,14 @@ async def test_an_expired_key_opens_nothing_also_where_it_is_trusted(
 async def test_a_key_that_makes_no_sense_is_refused_by_its_field(
     application: Application, fields: dict[str, Any], field: str
 ) -> None:
-    answer = await admin_of(application).post("/v1/keys", json={"name": "x", "role": "writer", **fields})
+    answer = await application.admin().post("/v1/keys", json={"name": "x", "role": "writer", **fields})
 
     assert answer.status_code == 422, answer.text
     assert answer.json()["errors"][0]["field"] == field
 
 
 async def test_the_last_use_is_written_once_a_minute_and_off_the_path(application: Application) -> None:
-    admin = admin_of(application)
+    admin = application.admin()
     made = await make(admin)
     client = application.client(made["key"])
     used = [(await client.get("/v1/notes")).status_code for _ in range(3)]
@@ -256,7 +252,7 @@ async def test_the_last_use_is_written_once_a_minute_and_off_the_path(applicatio
 async def test_a_revocation_takes_effect_on_every_replica_within_five_seconds(database: str, tmp_path: Path) -> None:
     settings = settings_for(database, tmp_path, write={"key_cache_s": 0.5})
     async with running(settings, database, HashingModel()) as one, another_router(one, {}) as other:
-        admin = admin_of(one)
+        admin = one.admin()
         revoked, rotated = await make(admin), await make(admin)
         clients = [app.client(made["key"]) for app in (one, other) for made in (revoked, rotated)]
         assert [(await client.get("/v1/notes")).status_code for client in clients] == [200] * 4
@@ -297,7 +293,7 @@ async def test_a_release_without_bounds_does_not_find_a_narrowed_key(application
 
 
 async def test_bound_keys_do_not_meet_in_idempotency_keys_or_duplicates(application: Application) -> None:
-    admin = admin_of(application)
+    admin = application.admin()
     ann, bob = [application.client((await make(admin, users=[user]))["key"]) for user in ("ann", "bob")]
     note, headers = {"content": "the rope is wet"}, {"Idempotency-Key": "one"}
 
@@ -313,7 +309,7 @@ async def test_bound_keys_do_not_meet_in_idempotency_keys_or_duplicates(applicat
 
 async def test_a_user_bound_key_reads_what_is_common_and_changes_it_not(application: Application) -> None:
     common = (await application.client().post("/v1/notes", json={"content": "the pier is long"})).json()["id"]
-    ann = application.client((await make(admin_of(application), users=["ann"]))["key"])
+    ann = application.client((await make(application.admin(), users=["ann"]))["key"])
 
     read = await ann.get(f"/v1/notes/{common}")
     refused = [
@@ -328,7 +324,7 @@ async def test_a_user_bound_key_reads_what_is_common_and_changes_it_not(applicat
 
 async def test_spellings_of_an_id_are_compared_as_the_scope_compares_them(application: Application) -> None:
     composed, decomposed = "caf\u00e9", "cafe\u0301"
-    client = application.client((await make(admin_of(application), users=[decomposed]))["key"])
+    client = application.client((await make(application.admin(), users=[decomposed]))["key"])
 
     for spelling, status in ((composed, 200), (decomposed, 200), ("cafe", 403), ("CAFÉ", 403), ("\uff43afé", 403)):
         assert (await client.get("/v1/notes", params={"user": spelling})).status_code == status, spelling
@@ -345,7 +341,7 @@ async def test_a_copy_of_the_stored_hash_opens_nothing(application: Application)
 
 
 async def test_an_agents_key_replaces_no_document_of_another_agent(application: Application) -> None:
-    admin = admin_of(application)
+    admin = application.admin()
     one, other = [application.client((await make(admin, agents=[agent]))["key"]) for agent in ("guide", "cook")]
     first = {"key": "menu", "content": "soup"}
     assert (await one.post("/v1/documents", json=first)).status_code == 201
@@ -366,7 +362,7 @@ async def test_an_agents_key_replaces_no_document_of_another_agent(application: 
 async def test_an_agents_key_replaces_no_document_that_another_agent_stored_meanwhile(
     application: Application, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    admin, recorder = admin_of(application), application.services.documents.recorder
+    admin, recorder = application.admin(), application.services.documents.recorder
     one, other = [application.client((await make(admin, agents=[agent]))["key"]) for agent in ("guide", "cook")]
     embed = recorder._embedder.embed_chunks
 
@@ -415,7 +411,7 @@ async def test_the_command_line_makes_lists_rotates_and_revokes_narrowed_keys(
 
 
 async def test_a_key_of_two_workspaces_shares_between_them_and_with_no_third(application: Application) -> None:
-    made = await make(admin_of(application), role="admin", workspaces=["atlas", "borea"])
+    made = await make(application.admin(), role="admin", workspaces=["atlas", "borea"])
     client = application.client(made["key"])
 
     answers = [

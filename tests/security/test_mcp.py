@@ -21,7 +21,7 @@ READ_TOOLS = {tool.name for tool in TOOLS if tool.verb is Verb.READ}
 
 async def bound(app: Application, **narrowing: Any) -> httpx.AsyncClient:
     """Return a client with a key that is narrowed."""
-    admin = app.client(app.new_key(app.tenant, KeyRole.ADMIN))
+    admin = app.admin()
     made = await admin.post("/v1/keys", json={"name": "bound", "role": "writer", **narrowing})
     assert made.status_code == 201, made.text
     return app.client(made.json()["key"])
@@ -336,7 +336,7 @@ async def test_the_largest_bodies_do_not_hold_up_others(application: Application
 
 
 async def test_a_call_counts_as_one_request_of_its_key(application: Application) -> None:
-    admin = application.client(application.new_key(application.tenant, KeyRole.ADMIN))
+    admin = application.admin()
     made = (await admin.post("/v1/keys", json={"name": "few", "role": "writer"})).json()
     await admin.put(f"/v1/keys/{made['id']}/quotas", json={"requests": 3})
     client = application.client(made["key"])

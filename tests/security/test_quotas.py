@@ -320,7 +320,7 @@ async def test_a_tenant_that_stores_as_much_as_it_may_reads_and_deletes_on(
 async def test_a_quota_of_a_key_is_set_by_an_admin_of_its_tenant_alone(database: str, tmp_path: Path) -> None:
     async with running(settings_for(database, tmp_path), database, HashingModel()) as app:
         (info,) = [info for info in list_keys(app.url) if app.key.startswith(info.hint)]
-        admin = app.client(app.new_key(app.tenant, KeyRole.ADMIN))
+        admin = app.admin()
         stranger = app.client(app.new_key("another", KeyRole.ADMIN))
         path, body = f"/v1/keys/{info.id}/quotas", {"requests": 3}
 

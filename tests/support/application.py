@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import httpx
 import pytest
@@ -41,6 +42,7 @@ from lamina.wiring.stores import build_pool
 from lamina.wiring.tiers import TierParts, build_tier
 
 PATIENCE_S = 30.0
+OPERATION_S = 120.0
 
 
 @dataclass
@@ -68,6 +70,10 @@ class Application:
         self.clients.append(client)
         return client
 
+    def admin(self) -> httpx.AsyncClient:
+        """Return an HTTP client with a new admin's key."""
+        return self.client(self.new_key(self.tenant, KeyRole.ADMIN))
+
     def for_tenant(self, tenant: str) -> "Application":
         """Return the same application with a key of another tenant."""
         return replace(self, tenant=tenant, key=self.new_key(tenant), clients=[])
@@ -85,6 +91,13 @@ class Application:
         """Apply everything that is in the outbox."""
         await self.indexer.drain()
 
+    async def drift(self) -> dict[str, tuple[UUID, ...]]:
+        """Return the memories of the tenant that differ in a projection from Postgres, once everything is applied."""
+        await self.counted()  # A note that was found becomes warm, whenever its hit is counted.
+        await self.indexed()
+        drifts = {name: (await audit(self.tenant)).ids() for name, audit in self.services.audits.items()}
+        return {name: ids for name, ids in drifts.items() if ids}
+
     async def followed(self) -> None:
         """Wait for the indexer where it follows the outbox; where it does not, the test applies it when it wants to."""
         if self.follows:
@@ -93,6 +106,23 @@ class Application:
     async def counted(self) -> None:
         """Write the hits of every answer so far."""
         await self.services.hits.flush()
+
+
+async def sent(client: httpx.AsyncClient, method: str, path: str, **options: Any) -> Any:
+    """Send a request that succeeds; return its answer, read."""
+    answer = await client.request(method, path, **options)
+    assert answer.is_success, answer.text
+    return answer.json() if answer.content else None
+
+
+async def ended(client: httpx.AsyncClient, answer: dict[str, Any]) -> dict[str, Any]:
+    """Follow an operation, or that of an answer, to its end."""
+    operation: dict[str, Any] = answer.get("operation", answer)
+    async with asyncio.timeout(OPERATION_S):
+        while operation["state"] != "complete":
+            await asyncio.sleep(0.05)
+            operation = await sent(client, "GET", f"/v1/operations/{operation['id']}")
+    return operation
 
 
 def settings_for(url: str, data_dir: Path, **overrides: Any) -> Settings:
