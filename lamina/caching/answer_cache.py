@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any, Protocol
 from uuid import UUID
 
-from lamina.aio.circuit_breaker import BreakerPolicy, CircuitBreaker
+from lamina.aio.circuit_breaker import CircuitBreaker
 from lamina.caching.shared_caches import SharedCaches
 from lamina.core.cache_layers import ENTRY_BYTES, CacheEntry, CacheKey, Layer, ShardQuery, Space
 from lamina.core.cache_stats import Holding, LayerOutcome
@@ -107,9 +107,7 @@ class AnswerCache:
         self._front: TtlLru[tuple[Space, CacheKey], CachedAnswer] | None = None
         if policy.front_entries:
             self._front = TtlLru(max_entries=policy.front_entries, max_bytes=policy.front_bytes)
-        self._breaker = CircuitBreaker(
-            "reading of stamps", BreakerPolicy(policy.deadline_s, policy.failures, policy.pause_s)
-        )
+        self._breaker = CircuitBreaker("reading of stamps", policy.breaker)
 
     async def read_stamp(self, scope: Scope, question: str | None = None) -> Stamp | None:
         """Read the scope's stamp, or return ``None`` if that fails or takes too long.

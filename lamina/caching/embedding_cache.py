@@ -66,10 +66,8 @@ class EmbeddingPolicy:
     Args:
         generation: The active generation of vectors.
         dimension: Length of its vectors.
+        breaker: When the table is a miss, and for how long it is not asked.
         embed_deadline_s: Seconds after which the model counts as failed.
-        deadline_s: Seconds after which the table is a miss.
-        failures: Failures of the table in a row that open its breaker.
-        pause_s: Seconds for which the table is not asked then.
         window_s: Seconds for which new embeddings gather before they are written together.
         write_deadline_s: Seconds after which such a write counts as failed.
         is_symmetric: Whether a question and an equal text that is written have one vector.
@@ -77,10 +75,8 @@ class EmbeddingPolicy:
 
     generation: int
     dimension: int
+    breaker: BreakerPolicy
     embed_deadline_s: float = 2.0
-    deadline_s: float = 0.1
-    failures: int = 5
-    pause_s: float = 2.0
     window_s: float = 0.1
     write_deadline_s: float = 2.0
     is_symmetric: bool = True
@@ -114,9 +110,7 @@ class TableCache:
         self._caches = caches
         self._policy = policy
         self._clock = clock
-        self._breaker = CircuitBreaker(
-            "embedding cache", BreakerPolicy(policy.deadline_s, policy.failures, policy.pause_s)
-        )
+        self._breaker = CircuitBreaker("embedding cache", policy.breaker)
         self._reads: Coalescer[TextKey, CachedEmbedding | None] = Coalescer(
             self._read, part="embedding cache", max_items=MAX_FIND
         )
@@ -165,7 +159,7 @@ class TableCache:
 
     async def _read(self, texts: Sequence[TextKey]) -> Sequence[CachedEmbedding | None]:
         # This deadline frees the connection. The breaker's frees the caller, even from a connection that hangs.
-        async with time_limit(self._policy.deadline_s):
+        async with time_limit(self._policy.breaker.deadline_s):
             return await self._table.find(texts)
 
     def _count_error(self, error: Exception) -> None:  # noqa: ARG002 - the signature is WriteBehind's

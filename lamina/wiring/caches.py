@@ -90,8 +90,11 @@ def _began_at(generation: Generation) -> str:
 def build_shared_caches(settings: Settings, shards: Mapping[str, CacheShard]) -> SharedCaches:
     """Build a replica's client of the shards."""
     caches = settings.caches
-    guard = BreakerPolicy(deadline_s=caches.deadline_s, failures=caches.failures, pause_s=caches.pause_s)
-    return SharedCaches(shards, enabled_layers(caches), guard)
+    return SharedCaches(shards, enabled_layers(caches), _breaker(caches, caches.deadline_s))
+
+
+def _breaker(caches: CachesSettings, deadline_s: float) -> BreakerPolicy:
+    return BreakerPolicy(deadline_s, caches.failures, caches.pause_s)
 
 
 def response_policy(settings: Settings) -> ResponsePolicy:
@@ -208,9 +211,7 @@ def build_caching_embedder(
         generation=generation.number,
         dimension=generation.identity.dimension,
         embed_deadline_s=settings.search.embed_deadline_s,
-        deadline_s=limits.deadline_s,
-        failures=limits.failures,
-        pause_s=limits.pause_s,
+        breaker=_breaker(limits, limits.deadline_s),
         window_s=chosen.window_s,
         is_symmetric=prefixes_of(settings.embedding).are_alike,
     )
@@ -240,9 +241,7 @@ def build_answer_cache(settings: Settings, stamps: Pool, caches: SharedCaches, g
         },
         front_entries=front.entries if front.enabled else 0,
         front_bytes=front.max_bytes,
-        deadline_s=settings.search.source_deadline_s,
-        failures=chosen.failures,
-        pause_s=chosen.pause_s,
+        breaker=_breaker(chosen, settings.search.source_deadline_s),
     )
     reader = Stamps(
         stamps,

@@ -84,8 +84,9 @@ async def replica(url: str, model: Model, shard: CacheShardActor) -> AsyncIterat
     generation = claim_generation(url, model.identity).number
     pool = new_pool(url, PoolSettings(min_size=0, max_size=4, timeout_s=60))
     await pool.open()
-    caches = SharedCaches({"cache-0": shard}, frozenset(Layer), BreakerPolicy(60, failures=3, pause_s=60))
-    policy = EmbeddingPolicy(generation=generation, dimension=model.identity.dimension, deadline_s=60)
+    breaker = BreakerPolicy(60, failures=3, pause_s=60)
+    caches = SharedCaches({"cache-0": shard}, frozenset(Layer), breaker)
+    policy = EmbeddingPolicy(generation=generation, dimension=model.identity.dimension, breaker=breaker)
     asked = Asked(model)
     table = TableCache(EmbeddingTable(pool, generation), caches, policy, utc_now)
     made = Replica(generation, CachingEmbedder(asked, caches, table, policy), caches, asked.texts)

@@ -202,9 +202,10 @@ async def test_a_table_that_is_locked_costs_a_moment_and_frees_its_connections(d
     caches = SharedCaches(
         {"cache-0": CacheShardActor(limits)}, frozenset(Layer), BreakerPolicy(60, failures=3, pause_s=60)
     )
-    policy = EmbeddingPolicy(generation=1, dimension=384, deadline_s=0.2, failures=100)
+    policy = EmbeddingPolicy(generation=1, dimension=384, breaker=BreakerPolicy(0.2, failures=100, pause_s=2))
     guarded = TableCache(EmbeddingTable(pool, 1), caches, policy, lambda: NOON)
-    patient = TableCache(EmbeddingTable(pool, 1), caches, replace(policy, deadline_s=60), lambda: NOON)
+    unhurried = replace(policy, breaker=replace(policy.breaker, deadline_s=60))
+    patient = TableCache(EmbeddingTable(pool, 1), caches, unhurried, lambda: NOON)
     await pool.open()
     with psycopg.connect(database) as connection:
         connection.execute("LOCK TABLE embedding_cache IN ACCESS EXCLUSIVE MODE")

@@ -35,7 +35,7 @@ GUARD = BreakerPolicy(PATIENCE_S, failures=3, pause_s=NEVER_S)
 ALL = frozenset(Layer)
 STAMP = Stamp(namespace=3, workspace=1, is_settled=True)
 WHOLE = {Layer.TURN: 300.0, Layer.NEGATIVE: 30.0, Layer.SWARM: 300.0}
-POLICY = AnswerPolicy(b"release", 1, WHOLE, front_entries=10, front_bytes=10_000, deadline_s=PATIENCE_S)
+POLICY = AnswerPolicy(b"release", 1, WHOLE, front_entries=10, front_bytes=10_000, breaker=GUARD)
 LIMITS = ShardLimits(
     {layer: LayerLimits(100, 300) for layer in (Layer.TURN, Layer.NEGATIVE, Layer.GRAPH, Layer.EMBEDDINGS)},
     SwarmLimits(LayerLimits(10, 300), swarms=10, max_bytes=100_000),
@@ -372,7 +372,9 @@ async def test_nobody_joins_a_search_that_began_while_an_index_lagged() -> None:
 @in_virtual_time
 async def test_stamps_that_fail_are_soon_not_waited_for() -> None:
     stamps = Stamps(None)
-    replica = Replica(CacheShardActor(LIMITS), stamps=stamps, policy=replace(POLICY, failures=2, pause_s=NEVER_S))
+    replica = Replica(
+        CacheShardActor(LIMITS), stamps=stamps, policy=replace(POLICY, breaker=replace(GUARD, failures=2))
+    )
 
     async with asyncio.timeout(3 * PATIENCE_S):
         assert [await replica.stamp() for _ in range(50)] == [None] * 50

@@ -38,13 +38,11 @@ POLICY = EmbeddingPolicy(
     generation=1,
     dimension=384,
     embed_deadline_s=PATIENCE_S,
-    deadline_s=PATIENCE_S,
-    failures=3,
-    pause_s=NEVER_S,
+    breaker=BreakerPolicy(PATIENCE_S, failures=3, pause_s=NEVER_S),
     window_s=NEVER_S,
     write_deadline_s=PATIENCE_S,
 )
-HASTY = replace(POLICY, deadline_s=SOON_S)
+HASTY = replace(POLICY, breaker=replace(POLICY.breaker, deadline_s=SOON_S))
 MODEL = HashingModel()
 
 

@@ -1,10 +1,11 @@
 """Keys of answers: everything that an answer, or a part of it, depends on."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
 
+from lamina.aio.circuit_breaker import BreakerPolicy
 from lamina.core.cache_layers import CacheKey, Layer, Space
 from lamina.core.scope import Scope
 from lamina.core.stamps import Stamp
@@ -21,19 +22,15 @@ class AnswerPolicy:
         ttl_s: Seconds that whole answers live, by layer.
         front_entries: Most answers of the replica's own copies; 0 keeps none.
         front_bytes: Most bytes of them.
-        deadline_s: Seconds after which an answer is computed without a stamp, and not kept.
-        failures: So many stamps in a row that cannot be read open the breaker.
-        pause_s: Seconds for which no stamp is read then.
+        breaker: When an answer is computed without a stamp, and not kept.
     """
 
     fingerprint: bytes
     generation: int
-    ttl_s: Mapping[Layer, float] = field(default_factory=dict)
-    front_entries: int = 0
-    front_bytes: int = 0
-    deadline_s: float = 1.0
-    failures: int = 5
-    pause_s: float = 2.0
+    ttl_s: Mapping[Layer, float]
+    front_entries: int
+    front_bytes: int
+    breaker: BreakerPolicy
 
 
 @dataclass(frozen=True, slots=True)
