@@ -250,21 +250,20 @@ class SharedCaches:
         """
         read_at, figures = self._latest
         if figures is None or time.monotonic() - read_at >= max_age_s:
-            await self.flush()
-            stats = await asyncio.gather(
-                *(self._call(name, lambda shard: shard.stats(), None, (), STATS_DEADLINE_S) for name in self._clients)
-            )
-            figures = CacheFigures(self._tally.read(), dict(zip(self._clients, stats, strict=True)))
+            figures = await self._read_figures(self._tally, None)
             self._latest = (time.monotonic(), figures)
         return figures
 
     async def figures_of(self, tenant: str) -> CacheFigures:
         """Return the same of the requests of one tenant; sizes are those of all."""
+        return await self._read_figures(self._of_tenants.of(tenant), tenant)
+
+    async def _read_figures(self, here: Tally, tenant: str | None) -> CacheFigures:
         await self.flush()
         stats = await asyncio.gather(
             *(self._call(name, lambda shard: shard.stats(tenant), None, (), STATS_DEADLINE_S) for name in self._clients)
         )
-        return CacheFigures(self._of_tenants.of(tenant).read(), dict(zip(self._clients, stats, strict=True)))
+        return CacheFigures(here.read(), dict(zip(self._clients, stats, strict=True)))
 
     def counted(self) -> Mapping[Layer, LayerCounts]:
         """Return this replica's counts since it began."""
