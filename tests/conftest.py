@@ -169,6 +169,14 @@ async def application(shared_application: Application) -> AsyncIterator[Applicat
 
 
 @pytest.fixture
+async def replica(application: Application, tmp_path: Path) -> AsyncIterator[Application]:
+    """A second replica over the same database, with pools and caches of its own."""
+    settings = settings_for(application.url, tmp_path / "replica")
+    async with running(settings, application.url, HashingModel(), follow=False) as second:
+        yield second
+
+
+@pytest.fixture
 async def alone(database: str, tmp_path: Path) -> AsyncIterator[Application]:
     """An application of this test alone, whose indexer works when the test says so; without a graph."""
     async with running(settings_for(database, tmp_path), database, HashingModel(), follow=False) as app:

@@ -14,7 +14,7 @@ from benchmarks.generated_sentences import Wording
 from lamina.core.areas import Area
 from lamina.core.runs import Order, RunState
 from lamina.extraction.extractive_summaries import SourceText
-from tests.support.application import Application
+from tests.support.application import Application, ended, sent
 from tests.support.jobs import Watched, WatchedRemoval, driver_of, in_days, job_of, run_job, undo_run
 
 DAY = datetime(2026, 9, 7, 9, tzinfo=UTC)
@@ -403,11 +403,7 @@ async def test_what_a_consolidated_note_covers_moves_with_it(semantic: Applicati
     ids = [await add(semantic, f"Note {number}: {text}", number) for number, text in enumerate(BACKUPS)]
     await run_job(semantic, "consolidation", is_forced=True)
     order = {"everything": True, "to_workspace": "there"}
-    operation = (await client.post("/v1/notes/bulk", json=order)).json()["operation"]
-    async with asyncio.timeout(120):
-        while operation["state"] != "complete":
-            await asyncio.sleep(0.05)
-            operation = (await client.get(f"/v1/operations/{operation['id']}")).json()
+    await ended(client, await sent(client, "POST", "/v1/notes/bulk", json=order))
 
     await run_job(semantic, "consolidation", is_forced=True)
     places = "SELECT id, workspace FROM notes WHERE tenant = %s AND (deleted_at IS NULL OR merged_into IS NOT NULL)"

@@ -1,22 +1,11 @@
 """Field cases 1 to 4 and 10: duplicates, races, lost writes."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from pathlib import Path
 
 import psycopg
 import pytest
 
-from lamina.models.hashing import HashingModel
-from tests.support.application import Application, running, settings_for
-
-
-@pytest.fixture
-async def replica(application: Application, tmp_path: Path) -> AsyncIterator[Application]:
-    """A second replica over the same database, with pools and caches of its own."""
-    settings = settings_for(application.url, tmp_path / "replica")
-    async with running(settings, application.url, HashingModel(), follow=False) as second:
-        yield second
+from tests.support.application import Application
 
 
 async def test_two_clients_on_two_replicas_adding_one_text_forty_times_store_it_once(

@@ -1,7 +1,6 @@
 """Field cases 1, 12 to 14, 16, 17, 19, 20, 22 to 24, 26 and 31 to 34 on procedures, and what makes them procedures."""
 
 import asyncio
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -36,14 +35,6 @@ async def match(client: httpx.AsyncClient, query: str, **fields: Any) -> list[di
 
 async def report(client: httpx.AsyncClient, id_: str, *, succeeded: bool, **fields: Any) -> httpx.Response:
     return await client.post(f"/v1/procedures/{id_}/outcomes", json={"succeeded": succeeded, **fields})
-
-
-@pytest.fixture
-async def replica(application: Application, tmp_path: Path) -> AsyncIterator[Application]:
-    """A second replica over the same database, with pools and caches of its own."""
-    settings = settings_for(application.url, tmp_path / "replica")
-    async with running(settings, application.url, HashingModel(), follow=False) as second:
-        yield second
 
 
 async def test_a_procedure_is_stored_read_changed_and_deleted(application: Application) -> None:

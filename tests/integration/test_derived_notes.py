@@ -1,6 +1,5 @@
 """Summaries and consolidation over a real Postgres, with the real embedding model where meaning counts."""
 
-import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -17,7 +16,7 @@ from lamina.maintenance.summaries import SummaryJob
 from lamina.models.batching import BatchingEmbedder
 from lamina.policies.retention.summary_periods import SummaryPolicy
 from lamina.stores.postgres.links import SimilarLinks
-from tests.support.application import Application
+from tests.support.application import Application, ended, sent
 from tests.support.jobs import Watched, driver_of, in_days, job_of, run_job, undo_run
 
 MONDAY = datetime(2026, 9, 7, 9, tzinfo=UTC)
@@ -237,13 +236,7 @@ async def test_a_week_waits_for_no_day_whose_summary_somebody_deleted(applicatio
 
 async def renamed(app: Application, **names: str) -> None:
     admin = app.admin()
-    answer = await admin.post("/v1/scopes/rename", json=names)
-    assert answer.is_success, answer.text
-    operation = answer.json()["operation"]
-    async with asyncio.timeout(120):
-        while operation["state"] != "complete":
-            await asyncio.sleep(0.05)
-            operation = (await admin.get(f"/v1/operations/{operation['id']}")).json()
+    await ended(admin, await sent(admin, "POST", "/v1/scopes/rename", json=names))
 
 
 async def test_a_renamed_place_keeps_its_summaries_and_consolidated_notes(semantic: Application) -> None:
@@ -284,13 +277,8 @@ async def test_a_renamed_place_keeps_its_summaries_and_consolidated_notes(semant
 async def moved(app: Application, namespace: str, to_namespace: str, **conditions: Any) -> None:
     chosen = conditions or {"everything": True}
     body = {"workspace": "atlas", "namespace": namespace, "to_namespace": to_namespace, **chosen}
-    answer = await app.client().post("/v1/notes/bulk", json=body)
-    assert answer.is_success, answer.text
-    operation = answer.json()["operation"]
-    async with asyncio.timeout(120):
-        while operation["state"] != "complete":
-            await asyncio.sleep(0.05)
-            operation = (await app.client().get(f"/v1/operations/{operation['id']}")).json()
+    client = app.client()
+    await ended(client, await sent(client, "POST", "/v1/notes/bulk", json=body))
 
 
 async def test_notes_that_move_keep_their_summaries_and_consolidated_notes(semantic: Application) -> None:
