@@ -23,7 +23,6 @@ from lamina.aio.deadline import deadline, time_limit
 from lamina.aio.probing import FAILED, STATES, Probe
 from lamina.aio.write_behind import WriteBehind
 from lamina.caching.cached_search import CachedSearch, CachedTraversal
-from lamina.core.erasures import Remnant
 from lamina.core.metrics import UNMEASURED, Meter
 from lamina.core.ports import CacheShard, Embedder, Links, ModelReport, Reranker, TierSearcher
 from lamina.core.principals import VERBS_OF, Principal, Verb, lowest_role
@@ -46,14 +45,14 @@ from lamina.ingest.restoring import Restorer
 from lamina.ingest.turns import Recorder
 from lamina.maintenance.archived_notes import ArchivedNotes
 from lamina.maintenance.compaction import compaction_policy
-from lamina.maintenance.erasures import Erasures
+from lamina.maintenance.erasures import Compaction, Erasures
 from lamina.maintenance.live_sessions import Sessions
 from lamina.maintenance.operations import Operations
 from lamina.maintenance.scope_deletion import Delete, ScopeDeletion
 from lamina.maintenance.scope_renaming import ScopeRenaming
 from lamina.maintenance.selected_deletion import DeleteIf, SelectedDeletion
 from lamina.policies.limits.request_weight import request_weight
-from lamina.projections.audit import Drift
+from lamina.projections.audit import Audit
 from lamina.search.context import ContextAnswer, ContextRequest
 from lamina.search.graph_explorer import Explorer, Traversal, TraversalRequest
 from lamina.settings.loading import Settings
@@ -106,8 +105,6 @@ LOOKUP_S = 10.0
 """How long a look-up of keys is waited for."""
 ReportModel = Callable[[], Awaitable[ModelReport]]
 StoreStates = Callable[[], Awaitable[Mapping[str, str]]]
-Audit = Callable[[str], Awaitable[Drift]]
-Compaction = Callable[[str], Awaitable[Sequence[Remnant]]]
 
 
 class KeyCheck:

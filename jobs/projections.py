@@ -7,8 +7,7 @@ from ray.exceptions import RayError
 
 from lamina.core.tiers import TIERS, ProjectionName
 from lamina.errors import Unavailable
-from lamina.maintenance.tenant_jobs import Audit
-from lamina.projections.audit import Drift
+from lamina.projections.audit import Audit, Drift
 from lamina.settings.loading import Settings, served_tiers
 
 APPLICATION = "lamina"

@@ -7,11 +7,11 @@ from fastapi import APIRouter
 from deployments.access import WHOLE_TENANT, Access
 from deployments.guard import allow
 from deployments.json_bodies import JsonRoute
-from deployments.services import Audit, PrincipalDep, ServicesDep
+from deployments.services import PrincipalDep, ServicesDep
 from lamina.api.audits import AuditIn, AuditOut, DriftOut
 from lamina.core.principals import Verb
 from lamina.errors import LaminaError
-from lamina.projections.audit import Drift
+from lamina.projections.audit import Audit, Drift
 from lamina.stores.postgres.outbox import Lag
 
 router = APIRouter(prefix="/v1", tags=["operations"], route_class=JsonRoute)

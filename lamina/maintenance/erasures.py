@@ -14,7 +14,7 @@ from lamina.core.ports import Clock
 from lamina.core.tiers import ProjectionName
 from lamina.errors import LaminaError, describe_error
 from lamina.ingest.erasure import Eraser
-from lamina.projections.audit import Drift
+from lamina.projections.audit import Audit, Drift
 from lamina.stores.postgres.erasures import ErasureTable, erasure_lock
 from lamina.stores.postgres.outbox import Outbox
 from lamina.text.hygiene import clean_id
@@ -25,6 +25,10 @@ APPLY_WAIT_S = 3.0
 STEP_S = 0.05
 BETWEEN_PASSES_S = 0.5
 LOOK_S = 5.0
+Compaction = Callable[[str], Awaitable[Sequence[Remnant]]]
+"""Writes a tenant's part of one projection anew, without what was deleted from it."""
+Seal = Callable[[Mapping[str, Any]], Awaitable[tuple[Mapping[str, Any], str, str]]]
+"""Signs a receipt; its second value is the id of the key, the third one its public half, in PEM."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +44,8 @@ class ErasedPlaces:
         cached_for: How long routers may keep copies of answers in memory, which they send to nobody.
     """
 
-    audits: Mapping[ProjectionName, Callable[[str], Awaitable[Drift]]]
-    compactions: Mapping[ProjectionName, Callable[[str], Awaitable[Sequence[Remnant]]]]
+    audits: Mapping[ProjectionName, Audit]
+    compactions: Mapping[ProjectionName, Compaction]
     forget: Callable[[str], Awaitable[None]]
     rewrite: Callable[[], Awaitable[Sequence[Remnant]]]
     leftovers: Callable[[], Awaitable[Sequence[Remnant]]]
@@ -75,7 +79,7 @@ class Erasures:
         outbox: Has projections repaired.
         eraser: Erases rows.
         places: Everything beside the rows.
-        seal: Signs a receipt; its second value is the public key, in PEM, with its id.
+        seal: Signs a receipt.
         clock: The time of day.
         wait_s: Longest time for which an order waits for its end.
     """
@@ -87,7 +91,7 @@ class Erasures:
         outbox: Outbox,
         eraser: Eraser,
         places: ErasedPlaces,
-        seal: Callable[[Mapping[str, Any]], Awaitable[tuple[Mapping[str, Any], str, str]]],
+        seal: Seal,
         *,
         clock: Clock,
         wait_s: float,

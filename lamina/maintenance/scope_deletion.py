@@ -1,6 +1,6 @@
 """Delete all memories of a session, a namespace, a workspace or a tenant, each as a single call does, and undo it."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
 from typing import Any, Protocol
@@ -12,7 +12,7 @@ from lamina.core.ports import Clock
 from lamina.core.trash import TrashKind
 from lamina.errors import Conflict, NotFound
 from lamina.ingest.restoring import Restorer
-from lamina.maintenance.erasures import BY_NATURE
+from lamina.maintenance.erasures import BY_NATURE, Seal
 from lamina.stores.postgres.connection import Connection, Pool, in_transaction
 from lamina.stores.postgres.erasures import ErasureTable
 from lamina.stores.postgres.operations import advance_operation, complete_operation, hold_operation
@@ -20,10 +20,6 @@ from lamina.stores.postgres.scope_contents import MOST_COUNTED, ScopeContents
 from lamina.stores.postgres.trash import TrashPolicy
 
 PAGE = 50
-Seal = Callable[[Mapping[str, Any]], Awaitable[tuple[Mapping[str, Any], str, str]]]
-"""Signs a receipt; its second value is the id of the key, the third one its public half, in PEM."""
-
-
 KEPT = {
     "expired_notes": Remnant("postgres: notes", "notes whose time is over", "when the sweep deletes them"),
     "archived_notes": Remnant(

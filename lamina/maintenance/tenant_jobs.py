@@ -11,11 +11,10 @@ from lamina.core.tiers import ProjectionName
 from lamina.errors import LaminaError
 from lamina.maintenance.job import Page, PageCursor
 from lamina.maintenance.row_writer import RowWriter
-from lamina.projections.audit import Drift
+from lamina.projections.audit import Audit, Drift
 from lamina.stores.postgres.epochs import unsettle
 from lamina.stores.postgres.outbox import enqueue
 
-Audit = Callable[[str], Awaitable[Drift]]
 Repairs = Mapping[ProjectionName, Sequence[UUID]]
 
 

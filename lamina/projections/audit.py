@@ -1,6 +1,6 @@
 """The audit: the content of a projection against the rows of Postgres."""
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -34,6 +34,10 @@ class Drift:
     def ids(self) -> tuple[UUID, ...]:
         """Return everything that a repair applies again."""
         return (*self.missing, *self.surplus, *self.different)
+
+
+Audit = Callable[[str], Awaitable[Drift]]
+"""Compares a tenant's part of one projection with Postgres."""
 
 
 def compare(expected: Mapping[UUID, str], found: Mapping[UUID, str]) -> Drift:

@@ -1,7 +1,7 @@
 """The erasure of users, from the rows to the receipt."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
@@ -12,8 +12,8 @@ from lamina.core.ports import Embedder
 from lamina.core.seals import key_id, public_pem, seal
 from lamina.core.tiers import ProjectionName
 from lamina.ingest.erasure import EraseElsewhere, Eraser
-from lamina.maintenance.erasures import ErasedPlaces, Erasures
-from lamina.projections.audit import Drift
+from lamina.maintenance.erasures import Compaction, ErasedPlaces, Erasures, Seal
+from lamina.projections.audit import Audit
 from lamina.projections.leftovers import remove_leftovers
 from lamina.settings.loading import Settings
 from lamina.stores.postgres.connection import Connection, Pool, in_transaction
@@ -45,8 +45,8 @@ class ErasureParts:
     generation: Generation
     caches: CacheParts
     outbox: Outbox
-    audits: Mapping[ProjectionName, Callable[[str], Awaitable[Drift]]]
-    compactions: Mapping[ProjectionName, Callable[[str], Awaitable[Sequence[Remnant]]]]
+    audits: Mapping[ProjectionName, Audit]
+    compactions: Mapping[ProjectionName, Compaction]
 
 
 def build_erasures(settings: Settings, parts: ErasureParts) -> Erasures:
@@ -81,7 +81,7 @@ def build_erasures(settings: Settings, parts: ErasureParts) -> Erasures:
     )
 
 
-def build_seal(settings: Settings) -> Callable[[Mapping[str, Any]], Awaitable[tuple[Mapping[str, Any], str, str]]]:
+def build_seal(settings: Settings) -> Seal:
     """Build the signing of receipts."""
 
     async def sign(fields: Mapping[str, Any]) -> tuple[Mapping[str, Any], str, str]:

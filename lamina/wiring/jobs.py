@@ -26,7 +26,7 @@ from lamina.maintenance.reembed import ReembedJob, ReembedPolicy
 from lamina.maintenance.row_jobs import DECAY, EDGES, ENTITIES, RowJob, RowPolicy, sweep_of
 from lamina.maintenance.summaries import SummaryJob
 from lamina.maintenance.sweep import EndedRowsJob, SweepJob, VersionsJob
-from lamina.maintenance.tenant_jobs import Audit, AuditJob, CacheExpiryJob
+from lamina.maintenance.tenant_jobs import AuditJob, CacheExpiryJob
 from lamina.maintenance.undo import Undo
 from lamina.maintenance.worker import JobLimits, Worker
 from lamina.models.lazy import LazyEmbedder
@@ -34,6 +34,7 @@ from lamina.models.prefixes import prefixes_of
 from lamina.policies.caching.cache_keys import digest
 from lamina.policies.retention.clusters import EdgePolicy
 from lamina.policies.retention.summary_periods import SummaryPolicy
+from lamina.projections.audit import Audit
 from lamina.settings.loading import Settings
 from lamina.stores.postgres.connection import Pool
 from lamina.stores.postgres.events import end_events
