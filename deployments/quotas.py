@@ -245,7 +245,7 @@ class QuotaDesk:
         asks = [
             GrantAsk(item.limited, item.allowance.amount, item.allowance.ask(now, item.least))
             for item in sorted(held, key=lambda item: item.limited)
-            if _should_ask(item, now)
+            if item.allowance.is_due(now, item.least) or item.allowance.runs_low(now)
         ]
         allowances = {item.limited: item.allowance for item in held}
         try:
@@ -274,10 +274,6 @@ def _seen(task: asyncio.Task[None]) -> None:
     """Log a task's error, which those who wait for it get too."""
     if not task.cancelled() and task.exception() is not None:
         logger.warning("no slice of a quota was granted, or nothing counted", exc_info=task.exception())
-
-
-def _should_ask(item: _Held, now: float) -> bool:
-    return item.allowance.is_due(now, item.least) or item.allowance.runs_low(now)
 
 
 def _cost(item: _Held, weight: int, paid: int) -> int:

@@ -29,7 +29,6 @@ from lamina.core.principals import VERBS_OF, Principal, Verb, lowest_role
 from lamina.core.queries import Answer, RerankerState, SearchRequest
 from lamina.core.tiers import ProjectionName, Tier
 from lamina.core.tokens import scope_of
-from lamina.core.trash import TrashKind
 from lamina.errors import (
     Forbidden,
     InsufficientScope,
@@ -48,9 +47,6 @@ from lamina.maintenance.compaction import compaction_policy
 from lamina.maintenance.erasures import Compaction, Erasures
 from lamina.maintenance.live_sessions import Sessions
 from lamina.maintenance.operations import Operations
-from lamina.maintenance.scope_deletion import Delete, ScopeDeletion
-from lamina.maintenance.scope_renaming import ScopeRenaming
-from lamina.maintenance.selected_deletion import DeleteIf, SelectedDeletion
 from lamina.policies.limits.request_weight import request_weight
 from lamina.projections.audit import Audit
 from lamina.search.context import ContextAnswer, ContextRequest
@@ -69,9 +65,9 @@ from lamina.stores.postgres.usage import UsageTable
 from lamina.stores.token_issuer import TokenIssuer, has_form_of_token
 from lamina.wiring.archives import build_archived_notes
 from lamina.wiring.caches import CacheParts, build_caches
-from lamina.wiring.erasures import ErasureParts, build_erasures, build_seal
+from lamina.wiring.erasures import ErasureParts, build_erasures
 from lamina.wiring.events import EventParts, build_event_parts
-from lamina.wiring.operations import Workers, build_bulk_documents, build_bulk_notes, build_operations
+from lamina.wiring.operations import Workers, build_operations, build_workers
 from lamina.wiring.services import (
     DocumentParts,
     FileParts,
@@ -84,11 +80,11 @@ from lamina.wiring.services import (
     build_file_parts,
     build_graph_recorder,
     build_hit_counter,
+    build_memory_linker,
     build_procedure_parts,
     build_recorder,
     build_restorer,
     build_search,
-    trash_policy,
 )
 from lamina.wiring.stores import utc_now
 from lamina.wiring.tokens import build_token_issuer
@@ -317,25 +313,14 @@ def build_services(
     recorder = build_recorder(settings, pool, embedder, caches.embedder, generation)
     procedures = build_procedure_parts(settings, pool, embedder, caches.embedder, generation)
     restorer = build_restorer(settings, pool, embedder, generation)
-    deletes: dict[TrashKind, Delete] = {
-        TrashKind.NOTE: recorder.delete_note,
-        TrashKind.MESSAGE: recorder.delete_message,
-        TrashKind.DOCUMENT: documents.recorder.delete,
-        TrashKind.PROCEDURE: procedures.recorder.delete,
-    }
-    scope_deletion = ScopeDeletion(
-        pool, deletes, restorer, seal=build_seal(settings), trash=trash_policy(settings), clock=utc_now
-    )
-    selected: dict[TrashKind, DeleteIf] = {
-        TrashKind.MESSAGE: recorder.delete_message,
-        TrashKind.DOCUMENT: documents.recorder.delete,
-    }
-    workers = Workers(
-        notes=build_bulk_notes(settings, pool, embedder, generation),
-        documents=build_bulk_documents(settings, pool, embedder, generation),
-        deletion=SelectedDeletion(pool, selected, clock=utc_now),
-        scopes=scope_deletion,
-        renaming=ScopeRenaming(pool, clock=utc_now),
+    workers = build_workers(
+        settings,
+        pool,
+        build_memory_linker(settings, embedder, generation),
+        recorder=recorder,
+        documents=documents.recorder,
+        procedures=procedures.recorder,
+        restorer=restorer,
     )
     return Services(
         settings=settings,

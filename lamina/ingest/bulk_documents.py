@@ -11,7 +11,6 @@ from lamina.core.events import Event, EventKind
 from lamina.core.memories import MAX_TAGS, Extraction
 from lamina.core.operations import Operation, OperationKind
 from lamina.core.ports import Clock
-from lamina.core.scope import Scope
 from lamina.core.tiers import Tier
 from lamina.core.trash import TrashKind
 from lamina.ingest.batch_effects import BatchEffects, ids_by_user
@@ -87,7 +86,8 @@ class BulkDocuments:
     async def _tag(
         self, connection: Connection, operation: Operation, body: DocumentsChangeIn, rows: Sequence[DictRow]
     ) -> BatchEffects:
-        effects, changed, place = BatchEffects(), dict[UUID, tuple[str, ...]](), _place(operation)
+        effects, changed = BatchEffects(), dict[UUID, tuple[str, ...]]()
+        place = operation.scope().narrowed(user=None, agent=None, session=None)
         for row in rows:
             new = tagged(row["tags"], body.add_tags, body.remove_tags)
             if row["is_file"]:
@@ -107,7 +107,7 @@ class BulkDocuments:
     async def _move(
         self, connection: Connection, operation: Operation, rows: Sequence[DictRow], links: PreparedLinks
     ) -> BatchEffects:
-        effects, source = BatchEffects(), _place(operation)
+        effects, source = BatchEffects(), operation.scope().narrowed(user=None, agent=None, session=None)
         target = source.narrowed(
             workspace=operation.request["to_workspace"], namespace=operation.request["to_namespace"]
         )
@@ -144,7 +144,3 @@ class BulkDocuments:
         ]
         draft = await self._linker.draft(texts, Extraction())
         return await self._linker.embed_names(draft)
-
-
-def _place(operation: Operation) -> Scope:
-    return operation.scope().narrowed(user=None, agent=None, session=None)

@@ -60,7 +60,10 @@ def turn_parts(
         most_tokens: Of a part that is no single message.
         most_argument_bytes: Of the arguments of a call, as JSON; of more the ends are kept, as text.
     """
-    said = [_storable_message(message) for message in messages]
+    said = [
+        {**message, **fitting_ids(message, "ref", "name"), "content": fitting_text(message["content"])}
+        for message in messages
+    ]
     items = [item for item in said if not is_blank(item["content"])]
     at = len(items) - 1 if items and items[-1].get("role") == "assistant" else len(items)
     items[at:at] = [_storable_call(call, most_argument_bytes) for call in calls]
@@ -135,10 +138,6 @@ def fitting_id(text: str) -> str:
 def fitting_ids(values: Mapping[str, Any], *names: str) -> dict[str, str]:
     """Return those of the named values that there are, as ids that are accepted."""
     return {name: fitting_id(values[name]) for name in names if values.get(name)}
-
-
-def _storable_message(message: Mapping[str, Any]) -> Json:
-    return {**message, **fitting_ids(message, "ref", "name"), "content": fitting_text(message["content"])}
 
 
 def _storable_call(call: Mapping[str, Any], most_bytes: int) -> Json:

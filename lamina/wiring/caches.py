@@ -90,11 +90,8 @@ def _began_at(generation: Generation) -> str:
 def build_shared_caches(settings: Settings, shards: Mapping[str, CacheShard]) -> SharedCaches:
     """Build a replica's client of the shards."""
     caches = settings.caches
-    return SharedCaches(shards, enabled_layers(caches), _breaker(caches, caches.deadline_s))
-
-
-def _breaker(caches: CachesSettings, deadline_s: float) -> BreakerPolicy:
-    return BreakerPolicy(deadline_s, caches.failures, caches.pause_s)
+    guard = BreakerPolicy(caches.deadline_s, caches.failures, caches.pause_s)
+    return SharedCaches(shards, enabled_layers(caches), guard)
 
 
 def response_policy(settings: Settings) -> ResponsePolicy:
@@ -211,7 +208,7 @@ def build_caching_embedder(
         generation=generation.number,
         dimension=generation.identity.dimension,
         embed_deadline_s=settings.search.embed_deadline_s,
-        breaker=_breaker(limits, limits.deadline_s),
+        breaker=BreakerPolicy(limits.deadline_s, limits.failures, limits.pause_s),
         window_s=chosen.window_s,
         is_symmetric=prefixes_of(settings.embedding).are_alike,
     )
@@ -241,7 +238,7 @@ def build_answer_cache(settings: Settings, stamps: Pool, caches: SharedCaches, g
         },
         front_entries=front.entries if front.enabled else 0,
         front_bytes=front.max_bytes,
-        breaker=_breaker(chosen, settings.search.source_deadline_s),
+        breaker=BreakerPolicy(settings.search.source_deadline_s, chosen.failures, chosen.pause_s),
     )
     reader = Stamps(
         stamps,

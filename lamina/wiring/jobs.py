@@ -37,10 +37,7 @@ from lamina.policies.retention.summary_periods import SummaryPolicy
 from lamina.projections.audit import Audit
 from lamina.settings.loading import Settings
 from lamina.stores.postgres.connection import Pool
-from lamina.stores.postgres.events import end_events
-from lamina.stores.postgres.feedback import end_feedback
 from lamina.stores.postgres.generations import active_generation, begin_building
-from lamina.stores.postgres.operations import end_operations
 from lamina.stores.postgres.response_chains import end_chains
 from lamina.stores.postgres.retention import (
     EndedOfTenant,
@@ -49,7 +46,6 @@ from lamina.stores.postgres.retention import (
     end_empty_places,
     end_of_tenant,
 )
-from lamina.stores.postgres.trash import end_trash
 from lamina.stores.postgres.vectors import end_refusals
 from lamina.stores.postgres.webhooks import WebhookTable
 from lamina.wiring.archives import build_archival
@@ -216,35 +212,30 @@ def _reembed(settings: Settings, pool: Pool, tools: Tools) -> ReembedJob:
 
 def _upkeep(settings: Settings, pool: Pool, tools: Tools) -> CacheExpiryJob:  # noqa: ARG001 - it needs none
     tables = build_cache_tables(settings, pool, NO_GENERATION)
-    history = timedelta(days=settings.history.days)
+    history, trash = timedelta(days=settings.history.days), timedelta(days=settings.history.trash_days)
     kept: Mapping[EndedOfTenant, timedelta] = {
+        "events": timedelta(days=settings.events.keep_days),
+        "trash": trash,
+        "feedback": timedelta(0),  # Behind the trash: what is on its memories goes with them.
+        "operations": max(OPERATIONS_KEPT, trash),
         "keys": history,
         "shares": history,
         "receipts": timedelta(days=settings.erasure.receipt_days),
         "user_profile_versions": history,
     }
-    trash_kept = timedelta(days=settings.history.trash_days)
-    events_kept = timedelta(days=settings.events.keep_days)
     empty = max(timedelta(days=settings.history.empty_days), longest_answer(settings.caches))
 
-    def cutoffs(now: datetime) -> Mapping[EndedOfTenant, datetime]:
-        return {kind: now - time for kind, time in kept.items()}
-
     async def count(now: datetime, tenant: str) -> int:
-        expired = await tables.count_expired(now, tenant) + await count_ended(pool, tenant, cutoffs(now))
+        expired = await tables.count_expired(now, tenant)
+        expired += await count_ended(pool, tenant, kept, now)
         return expired + await count_empty_places(pool, tenant, cutoff=now - empty)
 
     async def purge(now: datetime, tenant: str) -> int:
-        # Not counted: they tell of changes, and are none.
-        await end_events(pool, tenant, cutoff=now - events_kept)
+        expired = await end_of_tenant(pool, tenant, kept, now)
         await WebhookTable(pool).end_letters(tenant)
-        await end_trash(pool, tenant, cutoff=now - trash_kept)
-        await end_feedback(pool, tenant)
-        await end_operations(pool, tenant, cutoff=now - max(OPERATIONS_KEPT, trash_kept))
         await end_chains(pool, tenant, now)
         await end_refusals(pool)
-        expired = sum((await tables.purge_expired(now, tenant)).values())
-        expired += await end_of_tenant(pool, tenant, cutoffs(now))
+        expired += sum((await tables.purge_expired(now, tenant)).values())
         return expired + await end_empty_places(pool, tenant, now=now, cutoff=now - empty)
 
     return CacheExpiryJob(count, purge)

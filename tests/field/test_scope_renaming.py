@@ -24,8 +24,8 @@ from lamina.models.hashing import HashingModel
 from lamina.stores.postgres.connection import Connection, in_transaction
 from lamina.stores.postgres.epochs import bump_epoch
 from lamina.stores.postgres.keys import store_key
-from lamina.stores.postgres.operations import end_operations
 from lamina.stores.postgres.renaming import QUERIES, close_places
+from lamina.stores.postgres.retention import end_of_tenant
 from lamina.stores.postgres.tiers import EMBEDDED
 from lamina.wiring.operations import build_operations
 from lamina.wiring.stores import utc_now
@@ -556,7 +556,7 @@ async def test_a_renaming_that_was_given_up_halfway_goes_on_or_back_when_it_is_o
         await admin.post("/v1/scopes/rename", json={**names, "to_workspace": "third"})
         for names in ({"workspace": "new"}, {"workspace": "old"})
     ]
-    await end_operations(application.pool, application.tenant, cutoff=utc_now() + timedelta(days=1))
+    await end_of_tenant(application.pool, application.tenant, {"operations": timedelta(days=-1)}, utc_now())
 
     back = await renamed(admin, workspace="new", to_workspace="old")
 
@@ -571,7 +571,7 @@ async def test_a_renaming_that_was_given_up_halfway_goes_on_or_back_when_it_is_o
         again = {"workspace": names[0], "to_workspace": names[1]}
         assert (await admin.post("/v1/scopes/rename", json=again)).status_code == 409
     assert (rows_in(application, "old")["notes"], rows_in(application, "new")["notes"]) == (25, 1)
-    await end_operations(application.pool, application.tenant, cutoff=utc_now() + timedelta(days=1))
+    await end_of_tenant(application.pool, application.tenant, {"operations": timedelta(days=-1)}, utc_now())
     assert (await admin.get(f"/v1/operations/{begun['id']}")).status_code == 404
 
 

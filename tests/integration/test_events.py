@@ -14,7 +14,8 @@ from lamina.core.memories import new_id
 from lamina.core.scope import Scope
 from lamina.ingest.erasure import PAGE
 from lamina.stores.postgres.connection import Connection, Pool, connect, in_transaction
-from lamina.stores.postgres.events import QUERIES, end_events, record_event, record_events, settled_position
+from lamina.stores.postgres.events import QUERIES, record_event, record_events, settled_position
+from lamina.stores.postgres.retention import end_of_tenant
 from lamina.wiring.stores import build_pool, utc_now
 from tests.support.application import Application, settings_for
 
@@ -119,9 +120,8 @@ async def test_events_from_before_the_time_that_they_are_kept_for_end(pool: Pool
     await in_transaction(pool, lambda connection: record_event(connection, written(new_id(), tenant="other")))
     later = utc_now() + timedelta(hours=1)
 
-    ended = await end_events(pool, "acme", cutoff=later)
+    await end_of_tenant(pool, "acme", {"events": timedelta(0)}, later)
 
-    assert ended == 1
     assert len(await positions(pool)) == 1
 
 

@@ -13,7 +13,8 @@ from psycopg.rows import dict_row
 from lamina.core.principals import Bounds, KeyRole, new_principal
 from lamina.models.hashing import HashingModel
 from lamina.stores.postgres.keys import store_key
-from lamina.stores.postgres.trash import QUERIES, end_trash
+from lamina.stores.postgres.retention import end_of_tenant
+from lamina.stores.postgres.trash import QUERIES
 from lamina.wiring.stores import utc_now
 from tests.support.application import Application, running, sent, settings_for
 
@@ -250,9 +251,9 @@ async def test_what_lies_there_for_too_long_ends(application: Application) -> No
 
     assert id_ not in {one["id"] for one in await entries(application)}
     assert (await application.client().post(f"/v1/trash/{id_}/restore")).status_code == 404
-    pool, tenant = application.pool, application.tenant
-    cutoff = utc_now() - timedelta(days=30)
-    assert await end_trash(pool, tenant, cutoff=cutoff) == 1
+    await end_of_tenant(application.pool, application.tenant, {"trash": timedelta(days=30)}, utc_now())
+    with psycopg.connect(application.url) as connection:
+        assert connection.execute("SELECT FROM trash WHERE id = %s", [id_]).rowcount == 0
 
 
 def client_of(app: Application, *users: str) -> httpx.AsyncClient:

@@ -73,11 +73,6 @@ async def erase_memory_ids(connection: Connection, tenant: str, ids: Sequence[UU
         await connection.execute(QUERIES["erase_memory_ids"], {"tenant": tenant, "ids": list(ids)})
 
 
-async def end_events(pool: Pool, tenant: str, *, cutoff: datetime) -> int:
-    """Delete the events of a tenant from before the cutoff; count them."""
-    return await run_statement(pool, QUERIES["end_events"], {"tenant": tenant, "cutoff": cutoff})
-
-
 class Events(PostgresStore):
     """Reads events that are settled: no earlier one can come any more."""
 

@@ -34,9 +34,6 @@ WHERE tenant = %(tenant)s AND seq = ANY(ARRAY(
     SELECT e.seq FROM unnest(%(ids)s::uuid[]) AS erased (id) JOIN events e ON e.memory_ids @> ARRAY[erased.id]
     WHERE e.tenant = %(tenant)s))
 
--- name: end_events
-DELETE FROM events WHERE tenant = %(tenant)s AND created_at <= %(cutoff)s
-
 -- name: find_event
 SELECT seq FROM events WHERE tenant = %(tenant)s AND id = %(id)s
 

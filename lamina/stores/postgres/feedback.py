@@ -10,9 +10,9 @@ from lamina.core.queries import Candidate
 from lamina.core.scope import Scope
 from lamina.core.tiers import Tier
 from lamina.errors import NotFound
-from lamina.stores.postgres.connection import Connection, Pool, scope_parameters
+from lamina.stores.postgres.connection import Connection, scope_parameters
 from lamina.stores.postgres.queries import load_queries
-from lamina.stores.postgres.store import PostgresStore, run_statement
+from lamina.stores.postgres.store import PostgresStore
 
 QUERIES = load_queries("feedback.sql")
 
@@ -65,11 +65,6 @@ async def move_feedback(connection: Connection, ids: Sequence[UUID], target: Sco
 async def erase_feedback(connection: Connection, tenant: str, ids: Sequence[UUID]) -> None:
     """Delete the feedback on erased memories."""
     await connection.execute(QUERIES["erase_feedback"], {"tenant": tenant, "ids": list(ids)})
-
-
-async def end_feedback(pool: Pool, tenant: str) -> int:
-    """Delete the votes and pins on a tenant's memories that are gone for good; count the memories."""
-    return await run_statement(pool, QUERIES["end_feedback"], {"tenant": tenant})
 
 
 class FeedbackTable(PostgresStore):

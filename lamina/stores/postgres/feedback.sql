@@ -81,24 +81,3 @@ WITH gone AS (
     DELETE FROM votes WHERE tenant = %(tenant)s AND memory_id = ANY(%(ids)s)
 )
 DELETE FROM feedback WHERE tenant = %(tenant)s AND memory_id = ANY(%(ids)s)
-
--- name: end_feedback
--- On memories that are gone. What lies in the trash may come back, and a document's passages with it.
-WITH gone AS (
-    SELECT f.memory_id FROM feedback f
-    WHERE f.tenant = %(tenant)s
-      AND NOT EXISTS (SELECT FROM notes m WHERE m.id = f.memory_id)
-      AND NOT EXISTS (SELECT FROM archived_notes m WHERE m.id = f.memory_id)
-      AND NOT EXISTS (SELECT FROM messages m WHERE m.id = f.memory_id)
-      AND NOT EXISTS (SELECT FROM passages m WHERE m.id = f.memory_id)
-      AND NOT EXISTS (SELECT FROM documents m WHERE m.id = f.memory_id)
-      AND NOT EXISTS (SELECT FROM procedures m WHERE m.id = f.memory_id)
-      AND NOT EXISTS (SELECT FROM entities m WHERE m.id = f.memory_id)
-      AND NOT EXISTS (SELECT FROM edges m WHERE m.id = f.memory_id)
-      AND NOT EXISTS (SELECT FROM trash t WHERE t.tenant = f.tenant AND t.id = f.memory_id)
-      AND NOT EXISTS (SELECT FROM trash t CROSS JOIN json_array_elements(t.rows -> 'passages') passage
-                      WHERE t.tenant = f.tenant AND t.kind = 'document' AND passage ->> 'id' = f.memory_id::text)
-), unvoted AS (
-    DELETE FROM votes v USING gone WHERE v.memory_id = gone.memory_id
-)
-DELETE FROM feedback f USING gone WHERE f.memory_id = gone.memory_id

@@ -15,7 +15,7 @@ from lamina.core.scope import Scope
 from lamina.errors import NotFound
 from lamina.stores.postgres.connection import Connection, Pool, scope_parameters
 from lamina.stores.postgres.queries import load_queries
-from lamina.stores.postgres.store import PostgresStore, fetch_row, run_statement
+from lamina.stores.postgres.store import PostgresStore, fetch_row
 
 QUERIES = load_queries("operations.sql")
 STEP = timedelta(minutes=2)
@@ -67,11 +67,6 @@ async def erase_user_operations(pool: Pool, tenant: str, user: str) -> int:
     """Delete the operations over a user's memories, and end those whose conditions name the user; count both."""
     row = await fetch_row(pool, QUERIES["erase_user_operations"], {"tenant": tenant, "user_id": user})
     return int(row["operations"]) if row else 0
-
-
-async def end_operations(pool: Pool, tenant: str, *, cutoff: datetime) -> int:
-    """Delete a tenant's operations that ended before the cutoff; count them."""
-    return await run_statement(pool, QUERIES["end_operations"], {"tenant": tenant, "cutoff": cutoff})
 
 
 class OperationTable(PostgresStore):

@@ -95,11 +95,3 @@ WITH ended AS (
     RETURNING o.id
 )
 SELECT (SELECT count(*) FROM ended) + (SELECT count(*) FROM deleted) + (SELECT count(*) FROM forgotten) AS operations
-
--- name: end_operations
--- But for a renaming that was given up halfway and neither went on nor back: its places are closed by its mark.
-DELETE FROM operations o
-WHERE tenant = %(tenant)s AND state <> 'running' AND completed_at <= %(cutoff)s
-  AND NOT (kind = 'rename_scope' AND state = 'failed' AND EXISTS (
-      SELECT FROM epochs e
-      WHERE e.tenant = o.tenant AND e.workspace IN (o.workspace, o.request ->> 'to_workspace') AND e.renaming = o.id))

@@ -1,8 +1,8 @@
 """What is kept for a while after it ended: earlier versions, deleted rows, outcomes, keys, shares, receipts, places."""
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
-from typing import Any, Literal, NamedTuple
+from datetime import datetime, timedelta
+from typing import Any, Literal
 from uuid import UUID
 
 from psycopg.rows import DictRow
@@ -39,21 +39,25 @@ _END_ROWS: Mapping[EndedRows, bytes] = {
     "procedures": QUERIES["end_procedures"],
     "outcomes": QUERIES["end_outcomes"],
 }
-EndedOfTenant = Literal["keys", "shares", "receipts", "user_profile_versions"]
-
-
-class _Ending(NamedTuple):
-    count: bytes
-    end: bytes
-
-
-_OF_TENANT: Mapping[EndedOfTenant, _Ending] = {
-    "keys": _Ending(QUERIES["count_ended_keys"], QUERIES["end_keys"]),
-    "shares": _Ending(QUERIES["count_ended_shares"], QUERIES["end_shares"]),
-    "receipts": _Ending(QUERIES["count_ended_receipts"], QUERIES["end_receipts"]),
-    "user_profile_versions": _Ending(
-        QUERIES["count_ended_user_profile_versions"], QUERIES["end_user_profile_versions"]
-    ),
+EndedOfTenant = Literal[
+    "keys", "shares", "receipts", "user_profile_versions", "events", "operations", "trash", "feedback"
+]
+# The others tell of changes, and are none: nobody counts them.
+_COUNT_ENDED: Mapping[EndedOfTenant, bytes] = {
+    "keys": QUERIES["count_ended_keys"],
+    "shares": QUERIES["count_ended_shares"],
+    "receipts": QUERIES["count_ended_receipts"],
+    "user_profile_versions": QUERIES["count_ended_user_profile_versions"],
+}
+_END: Mapping[EndedOfTenant, bytes] = {
+    "keys": QUERIES["end_keys"],
+    "shares": QUERIES["end_shares"],
+    "receipts": QUERIES["end_receipts"],
+    "user_profile_versions": QUERIES["end_user_profile_versions"],
+    "events": QUERIES["end_events"],
+    "operations": QUERIES["end_operations"],
+    "trash": QUERIES["end_trash"],
+    "feedback": QUERIES["end_feedback"],
 }
 # Of a note or user, by id, and its number.
 VersionKey = tuple[str, int]
@@ -104,23 +108,25 @@ async def end_rows(
     return len(ended)
 
 
-async def count_ended(pool: Pool, tenant: str, cutoffs: Mapping[EndedOfTenant, datetime]) -> int:
-    """Count a tenant's records of some kinds that ended before the cutoff of each."""
+async def count_ended(pool: Pool, tenant: str, kept: Mapping[EndedOfTenant, timedelta], now: datetime) -> int:
+    """Count the records of a tenant that ended longer ago than those of their kind are kept."""
     found = [
-        await fetch_row(pool, _OF_TENANT[kind].count, {"tenant": tenant, "cutoff": cutoff})
-        for kind, cutoff in cutoffs.items()
+        await fetch_row(pool, statement, {"tenant": tenant, "cutoff": now - kept[kind]})
+        for kind, statement in _COUNT_ENDED.items()
     ]
     return sum(int(row["ended"]) for row in found if row)
 
 
-async def end_of_tenant(pool: Pool, tenant: str, cutoffs: Mapping[EndedOfTenant, datetime]) -> int:
-    """Delete the records that :func:`count_ended` counts; return their number."""
-    return sum(
-        [
-            await run_statement(pool, _OF_TENANT[kind].end, {"tenant": tenant, "cutoff": cutoff})
-            for kind, cutoff in cutoffs.items()
-        ]
-    )
+async def end_of_tenant(pool: Pool, tenant: str, kept: Mapping[EndedOfTenant, timedelta], now: datetime) -> int:
+    """Delete the records of a tenant that ended longer ago than those of their kind are kept; count the counted ones.
+
+    Feedback has no end of its own: it goes when nothing is there any more that it is on.
+    """
+    ended = 0
+    for kind, time in kept.items():
+        deleted = await run_statement(pool, _END[kind], {"tenant": tenant, "cutoff": now - time})
+        ended += deleted if kind in _COUNT_ENDED else 0
+    return ended
 
 
 async def count_empty_places(pool: Pool, tenant: str, *, cutoff: datetime) -> int:

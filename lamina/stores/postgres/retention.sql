@@ -149,3 +149,38 @@ WHERE (e.tenant, e.workspace, e.namespace) = (empty.tenant, empty.workspace, emp
 DELETE FROM epochs
 WHERE tenant = %(tenant)s AND emptied_at <= %(cutoff)s AND emptied_epoch = epoch AND renaming IS NULL
   AND is_empty_place(tenant, workspace, namespace)
+
+-- name: end_events
+DELETE FROM events WHERE tenant = %(tenant)s AND created_at <= %(cutoff)s
+
+-- name: end_operations
+-- But for a renaming that was given up halfway and neither went on nor back: its places are closed by its mark.
+DELETE FROM operations o
+WHERE tenant = %(tenant)s AND state <> 'running' AND completed_at <= %(cutoff)s
+  AND NOT (kind = 'rename_scope' AND state = 'failed' AND EXISTS (
+      SELECT FROM epochs e
+      WHERE e.tenant = o.tenant AND e.workspace IN (o.workspace, o.request ->> 'to_workspace') AND e.renaming = o.id))
+
+-- name: end_trash
+DELETE FROM trash WHERE tenant = %(tenant)s AND deleted_at <= %(cutoff)s
+
+-- name: end_feedback
+-- On memories that are gone. What lies in the trash may come back, and a document's passages with it.
+WITH gone AS (
+    SELECT f.memory_id FROM feedback f
+    WHERE f.tenant = %(tenant)s
+      AND NOT EXISTS (SELECT FROM notes m WHERE m.id = f.memory_id)
+      AND NOT EXISTS (SELECT FROM archived_notes m WHERE m.id = f.memory_id)
+      AND NOT EXISTS (SELECT FROM messages m WHERE m.id = f.memory_id)
+      AND NOT EXISTS (SELECT FROM passages m WHERE m.id = f.memory_id)
+      AND NOT EXISTS (SELECT FROM documents m WHERE m.id = f.memory_id)
+      AND NOT EXISTS (SELECT FROM procedures m WHERE m.id = f.memory_id)
+      AND NOT EXISTS (SELECT FROM entities m WHERE m.id = f.memory_id)
+      AND NOT EXISTS (SELECT FROM edges m WHERE m.id = f.memory_id)
+      AND NOT EXISTS (SELECT FROM trash t WHERE t.tenant = f.tenant AND t.id = f.memory_id)
+      AND NOT EXISTS (SELECT FROM trash t CROSS JOIN json_array_elements(t.rows -> 'passages') passage
+                      WHERE t.tenant = f.tenant AND t.kind = 'document' AND passage ->> 'id' = f.memory_id::text)
+), unvoted AS (
+    DELETE FROM votes v USING gone WHERE v.memory_id = gone.memory_id
+)
+DELETE FROM feedback f USING gone WHERE f.memory_id = gone.memory_id

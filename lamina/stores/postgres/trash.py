@@ -14,10 +14,10 @@ from lamina.core.paging import Page
 from lamina.core.scope import Scope
 from lamina.core.trash import Discarded, TrashKind
 from lamina.errors import Conflict, NotFound
-from lamina.stores.postgres.connection import Connection, Pool, scope_parameters
+from lamina.stores.postgres.connection import Connection, scope_parameters
 from lamina.stores.postgres.entities import read_told
 from lamina.stores.postgres.queries import load_queries
-from lamina.stores.postgres.store import PostgresStore, run_statement
+from lamina.stores.postgres.store import PostgresStore
 
 QUERIES = load_queries("trash.sql")
 
@@ -187,11 +187,6 @@ async def erase_from_trash(connection: Connection, tenant: str, ids: Sequence[UU
 async def erase_user_trash(connection: Connection, tenant: str, user: str) -> int:
     """Erase a user's memories in the trash; count them."""
     return (await connection.execute(QUERIES["erase_user_trash"], {"tenant": tenant, "user_id": user})).rowcount
-
-
-async def end_trash(pool: Pool, tenant: str, *, cutoff: datetime) -> int:
-    """Delete for good the memories that lie in a tenant's trash since before the cutoff; count them."""
-    return await run_statement(pool, QUERIES["end_trash"], {"tenant": tenant, "cutoff": cutoff})
 
 
 class Trash(PostgresStore):

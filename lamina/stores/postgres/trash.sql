@@ -200,9 +200,6 @@ WITH alone AS (
 )
 SELECT id FROM alone
 
--- name: end_trash
-DELETE FROM trash WHERE tenant = %(tenant)s AND deleted_at <= %(cutoff)s
-
 -- name: erase_user_trash
 DELETE FROM trash WHERE tenant = %(tenant)s AND user_id = %(user_id)s
 
