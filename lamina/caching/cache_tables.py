@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from lamina.policies.caching.model_responses import ResponseFigures
 from lamina.stores.postgres.connection import Pool
 from lamina.stores.postgres.embedding_cache import EmbeddingStats, EmbeddingTable
-from lamina.stores.postgres.idempotency import IdempotencyKeys
+from lamina.stores.postgres.idempotency import purge_answers
 from lamina.stores.postgres.provider_metrics import HitRates, ProviderMetrics
 from lamina.stores.postgres.responses import Responses, count_expired
 
@@ -45,7 +45,6 @@ class CacheTables:
     responses: Responses
     embeddings: EmbeddingTable
     providers: ProviderMetrics
-    answers: IdempotencyKeys
     embedding_days: float
     provider_days: float
     answer_days: float
@@ -90,5 +89,5 @@ class CacheTables:
             "responses": await self.responses.purge_expired(now, tenant),
             "embeddings": await self.embeddings.purge_expired(now, self.embedding_days, tenant),
             "provider_metrics": await self.providers.purge_expired(now, self.provider_days, tenant),
-            "idempotency_keys": await self.answers.purge_expired(now, self.answer_days, tenant),
+            "idempotency_keys": await purge_answers(self.pool, tenant, now - timedelta(days=self.answer_days)),
         }

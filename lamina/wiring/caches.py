@@ -26,7 +26,6 @@ from lamina.settings.loading import Settings, kept_projections
 from lamina.stores.postgres.connection import Pool, new_pool
 from lamina.stores.postgres.embedding_cache import EmbeddingTable
 from lamina.stores.postgres.generations import Generation
-from lamina.stores.postgres.idempotency import IdempotencyKeys
 from lamina.stores.postgres.provider_metrics import ProviderMetrics
 from lamina.stores.postgres.responses import Responses
 from lamina.stores.postgres.stamps import MAX_IN_FLIGHT, Stamps
@@ -156,7 +155,6 @@ def build_cache_tables(settings: Settings, pool: Pool, generation: int) -> Cache
         Responses(pool, response_policy(settings), generation),
         EmbeddingTable(pool, generation),
         ProviderMetrics(pool),
-        IdempotencyKeys(pool),
         embedding_days=settings.caches.embeddings.ttl_days,
         provider_days=settings.caches.providers.ttl_days,
         answer_days=settings.write.idempotency_days,

@@ -17,14 +17,12 @@ from lamina.projections.audit import Audit
 from lamina.projections.leftovers import remove_leftovers
 from lamina.settings.loading import Settings
 from lamina.stores.postgres.connection import Connection, Pool, in_transaction
-from lamina.stores.postgres.erasure import forget_bound_user
+from lamina.stores.postgres.erasure import erase_elsewhere
 from lamina.stores.postgres.erasures import ErasureTable
-from lamina.stores.postgres.events import erase_user_events
 from lamina.stores.postgres.generations import Generation
 from lamina.stores.postgres.graph_trash import erase_user_graph
 from lamina.stores.postgres.operations import erase_user_operations
 from lamina.stores.postgres.outbox import Outbox
-from lamina.stores.postgres.response_chains import erase_user_chains
 from lamina.stores.postgres.rewriting import rewrite_tables
 from lamina.stores.postgres.trash import erase_user_trash
 from lamina.stores.signing_key import load_signing_key
@@ -105,13 +103,13 @@ def build_eraser(settings: Settings, parts: ErasureParts) -> Eraser:
 
     elsewhere: Mapping[str, EraseElsewhere] = {
         "responses": tables.responses.erase_user,
-        "response_chains": partial(erase_user_chains, parts.pool),
+        "response_chains": partial(erase_elsewhere, parts.pool, "response_chains"),
         "archived": lambda tenant, user: archives.erase_user(tenant, user, utc_now()),
-        "idempotency_keys": tables.answers.erase_user,
-        "keys": partial(forget_bound_user, parts.pool),
+        "idempotency_keys": partial(erase_elsewhere, parts.pool, "idempotency_keys"),
+        "keys": partial(erase_elsewhere, parts.pool, "keys"),
         "trash": trash,
         "operations": partial(erase_user_operations, parts.pool),
-        "events": partial(erase_user_events, parts.pool),
+        "events": partial(erase_elsewhere, parts.pool, "events"),
     }
     linker = build_memory_linker(settings, parts.embedder, parts.generation.number)
     return Eraser(parts.pool, linker, elsewhere)

@@ -20,6 +20,13 @@ _COUNT_EMPTY, _LOCK_EMPTY, _DELETE_EMPTY = (
         QUERIES["delete_empty_sessions"],
     )
 )
+_ELSEWHERE: Mapping[str, bytes] = {
+    "response_chains": QUERIES["erase_user_chains"],
+    "idempotency_keys": QUERIES["erase_user_idempotency_keys"],
+    # In the bounds of keys that are revoked or expired, another name takes the user's place.
+    "keys": QUERIES["forget_bound_user"],
+    "events": QUERIES["erase_user_events"],
+}
 
 
 async def delete_user_rows(connection: Connection, kind: str, tenant: str, user: str, *, limit: int) -> list[DictRow]:
@@ -75,9 +82,9 @@ async def delete_empty_sessions(
     return await (await connection.execute(_DELETE_EMPTY, names | {"tenant": tenant})).fetchall()
 
 
-async def forget_bound_user(pool: Pool, tenant: str, user: str) -> int:
-    """Replace the name of a user in the bounds of keys that are revoked or expired; return how many keys those are."""
-    return await run_statement(pool, QUERIES["forget_bound_user"], {"tenant": tenant, "user_id": user})
+async def erase_elsewhere(pool: Pool, kind: str, tenant: str, user: str) -> int:
+    """Take a user out of records of a kind beside the memories; return how many those are."""
+    return await run_statement(pool, _ELSEWHERE[kind], {"tenant": tenant, "user_id": user})
 
 
 async def count_user_rows(pool: Pool, tenant: str, user: str) -> Mapping[str, int]:

@@ -95,3 +95,15 @@ SELECT (SELECT count(*) FROM profiles WHERE tenant = %(tenant)s AND user_id = %(
               request::jsonb, '$.filters.** ? (@ == $user)', jsonb_build_object('user', %(user_id)s::text)
           ))) AS operations,
        (SELECT count(*) FROM events WHERE tenant = %(tenant)s AND user_id = %(user_id)s) AS events
+
+-- name: erase_user_events
+-- The row stays as a place at which a reader goes on.
+UPDATE events
+SET user_id = NULL, agent_id = NULL, session_id = NULL, memory_ids = '{}', facts = '{}'
+WHERE tenant = %(tenant)s AND user_id = %(user_id)s
+
+-- name: erase_user_chains
+DELETE FROM response_chains WHERE tenant = %(tenant)s AND user_id = %(user_id)s
+
+-- name: erase_user_idempotency_keys
+DELETE FROM idempotency_keys WHERE tenant = %(tenant)s AND user_hash = keyed_hash(%(tenant)s, %(user_id)s)

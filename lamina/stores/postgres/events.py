@@ -10,9 +10,9 @@ from psycopg.types.json import Jsonb
 
 from lamina.core.events import IDS_OF_EVENT, Event, EventFilter, EventPage, StoredEvent
 from lamina.core.memories import new_id
-from lamina.stores.postgres.connection import Connection, Pool, connect
+from lamina.stores.postgres.connection import Connection, connect
 from lamina.stores.postgres.queries import load_queries
-from lamina.stores.postgres.store import PostgresStore, run_statement
+from lamina.stores.postgres.store import PostgresStore
 
 QUERIES = load_queries("events.sql")
 
@@ -60,11 +60,6 @@ async def settled_position(connection: Connection) -> int:
     """Return the position up to which every event is committed, for a statement that begins after this one."""
     row = await (await connection.execute(QUERIES["settled_events"])).fetchone()
     return int(row["seq"]) if row else 0
-
-
-async def erase_user_events(pool: Pool, tenant: str, user: str) -> int:
-    """Take the user's name, the ids and the facts out of the user's events; count the events."""
-    return await run_statement(pool, QUERIES["erase_user_events"], {"tenant": tenant, "user_id": user})
 
 
 async def erase_memory_ids(connection: Connection, tenant: str, ids: Sequence[UUID]) -> None:

@@ -18,12 +18,6 @@ SELECT pg_notify('lamina_events', '')
 -- name: settled_events
 SELECT settled_events() AS seq
 
--- name: erase_user_events
--- The row stays as a place at which a reader goes on.
-UPDATE events
-SET user_id = NULL, agent_id = NULL, session_id = NULL, memory_ids = '{}', facts = '{}'
-WHERE tenant = %(tenant)s AND user_id = %(user_id)s
-
 -- name: erase_memory_ids
 -- Of memories that were erased with their user without being theirs. One id at a time: for a thousand at once the
 -- planner expects all events, and reads them from end to end.

@@ -92,26 +92,6 @@ async def answer_once(
     return await in_transaction(pool, act)
 
 
-@dataclass(frozen=True, slots=True)
-class IdempotencyKeys:
-    """Removes answers that have ended, or whose user is erased."""
-
-    pool: Pool
-
-    async def purge_expired(self, now: datetime, ttl_days: float, tenant: str) -> int:
-        """Delete a tenant's answers that are older than ``ttl_days``; return how many.
-
-        Raises:
-            Unavailable: If Postgres does not answer.
-        """
-        parameters = {"cutoff": now - timedelta(days=ttl_days), "tenant": tenant}
-        return await run_statement(self.pool, QUERIES["purge_idempotency_keys"], parameters)
-
-    async def erase_user(self, tenant: str, user: str) -> int:
-        """Delete the answers to a user's writes; return how many.
-
-        Raises:
-            Unavailable: If Postgres does not answer.
-        """
-        parameters = {"tenant": tenant, "user_id": user}
-        return await run_statement(self.pool, QUERIES["erase_user_idempotency_keys"], parameters)
+async def purge_answers(pool: Pool, tenant: str, cutoff: datetime) -> int:
+    """Delete a tenant's answers from before the cutoff; return how many."""
+    return await run_statement(pool, QUERIES["purge_idempotency_keys"], {"tenant": tenant, "cutoff": cutoff})

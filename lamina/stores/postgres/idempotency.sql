@@ -19,6 +19,3 @@ ON CONFLICT (tenant, key) DO UPDATE SET
 
 -- name: purge_idempotency_keys
 DELETE FROM idempotency_keys WHERE created_at <= %(cutoff)s AND tenant = %(tenant)s
-
--- name: erase_user_idempotency_keys
-DELETE FROM idempotency_keys WHERE tenant = %(tenant)s AND user_hash = keyed_hash(%(tenant)s, %(user_id)s)

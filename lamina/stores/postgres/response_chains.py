@@ -49,8 +49,3 @@ async def end_chains(pool: Pool, tenant: str, now: datetime, *, most: int = MOST
     """Delete a tenant's chains that are too old or too many; count them."""
     parameters = {"tenant": tenant, "cutoff": now - KEPT, "most": most}
     return await run_statement(pool, QUERIES["end_chains"], parameters)
-
-
-async def erase_user_chains(pool: Pool, tenant: str, user: str) -> int:
-    """Delete the chains of a user; count them."""
-    return await run_statement(pool, QUERIES["erase_user_chains"], {"tenant": tenant, "user_id": user})

@@ -25,6 +25,3 @@ WHERE tenant = %(tenant)s AND created_at <= greatest(%(cutoff)s, (
     SELECT created_at FROM response_chains WHERE tenant = %(tenant)s
     ORDER BY created_at DESC OFFSET %(most)s LIMIT 1
 ))
-
--- name: erase_user_chains
-DELETE FROM response_chains WHERE tenant = %(tenant)s AND user_id = %(user_id)s
