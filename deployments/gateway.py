@@ -346,7 +346,9 @@ class _Gateway:
             return asked.session or f"chat-{asked.request.opening}"
         is_patient = is_answered and asked.request.follows_response
         find = self._chains.find_recorded if is_patient else self._chains.find
-        return await find(asked.principal, asked.ids, chain) or _session_of_chain(chain)
+        known = await find(asked.principal, asked.ids, chain)
+        # Ids of responses may be longer than those of sessions.
+        return known or _id_or_none(f"chat-{chain}") or f"chat-{digest(chain).hex()}"
 
     async def _ask(self, request: Request, body: list[bytes]) -> "httpx.Response":
         """Send a request on; its body is taken out of the list, so that nobody holds it while the model answers."""
@@ -526,11 +528,6 @@ def _id_or_none(text: str | None) -> str | None:
         return None if text is None else clean_name(text, "id")
     except InvalidInput:
         return None
-
-
-def _session_of_chain(chain: str) -> str:
-    """Return the session of a chain that belongs to none; ids of responses may be longer than those of sessions."""
-    return _id_or_none(f"chat-{chain}") or f"chat-{digest(chain).hex()}"
 
 
 def _message(role: str, said: Said) -> dict[str, Any]:

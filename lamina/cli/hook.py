@@ -163,12 +163,9 @@ def turn_of(event: Mapping[str, Any]) -> Iterator[dict[str, str]]:
     for role, text, id_ in said[asked:]:
         if role in {"user", "assistant"} and isinstance(text, str) and text.strip():
             unique = str(id_ or hashlib.sha256(f"{turn}\0{text}".encode("utf-8", "replace")).hexdigest())
-            yield {"role": str(role), "content": _sound(text[:MOST_TEXT_CHARS]), "ref": f"hook-{unique}"}
-
-
-def _sound(text: str) -> str:
-    """Return a text without halves of characters, which JavaScript leaves where it cuts one, and no service takes."""
-    return text.encode("utf-8", "replace").decode()
+            # JavaScript leaves half a character where it cuts one, and no service takes that.
+            content = text[:MOST_TEXT_CHARS].encode("utf-8", "replace").decode()
+            yield {"role": str(role), "content": content, "ref": f"hook-{unique}"}
 
 
 def _transcript(path: Path) -> Iterator[tuple[str | None, str, str | None]]:

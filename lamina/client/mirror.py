@@ -69,10 +69,6 @@ class FolderRules:
         """Report whether a file or folder is left out."""
         return any(fnmatch.fnmatchcase(text, pattern) for pattern in self.ignored for text in (name, path))
 
-    def shows_always(self, path: str) -> bool:
-        """Report whether every context block shows a file."""
-        return any(fnmatch.fnmatchcase(path, pattern) for pattern in self.always)
-
 
 def view_folder(root: Path, rules: FolderRules) -> FolderView:
     """Look through a folder: regular files alone, and no link that leads out of it or to a folder.
@@ -367,7 +363,8 @@ class FolderMirror:
         if refused is not None and refused.seen == seen:
             return False
         self._refused.pop(path, None)
-        remote, always = self._remote.get(self.prefix + path), self.rules.shows_always(path)
+        remote = self._remote.get(self.prefix + path)
+        always = any(fnmatch.fnmatchcase(path, pattern) for pattern in self.rules.always)
         known = self._etags.get(path)
         is_known = known is not None and known[0] == seen
         if known and is_known and remote is not None and (remote.etag, remote.always) == (known[1], always):

@@ -20,11 +20,6 @@ class Prefixes:
     written: str = ""
 
     @property
-    def are_alike(self) -> bool:
-        """Report whether a question and an equal text have one vector."""
-        return self.question == self.written
-
-    @property
     def suffix(self) -> str:
         """Return the end of the model's name: with other prefixes its vectors are another model's."""
         return f" [{self.question}|{self.written}]" if self.question or self.written else ""

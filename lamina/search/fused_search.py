@@ -70,10 +70,6 @@ class Deadlines:
     embed_s: float
     tier_s: float
 
-    def for_tiers(self, elapsed_s: float) -> float:
-        """Return how long the tiers of a search are waited for that has taken so long."""
-        return max(self.tier_s, self.embed_s + self.tier_s - elapsed_s)
-
 
 @dataclass(frozen=True, slots=True)
 class SearchHints:
@@ -189,7 +185,8 @@ class Search:
         scoring = self._row_scoring(request)
         asked = replace(asked, generation=self._generation, row_scoring=scoring)
         query, without_vector = await self._embed(asked, hints)
-        left_s = self._deadlines.for_tiers(time.monotonic() - began)
+        tier_s = self._deadlines.tier_s
+        left_s = max(tier_s, self._deadlines.embed_s + tier_s - (time.monotonic() - began))
         query = replace(query, budget_s=max(0.0, left_s - TRANSPORT_S))
         if hints.shares == ():
             outcomes, foreign = await self._ask(request.tiers, query, hints), ForeignAnswers({}, {})

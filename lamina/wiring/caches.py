@@ -201,14 +201,14 @@ def build_caching_embedder(
     settings: Settings, pool: Pool, embedder: Embedder, generation: Generation, caches: SharedCaches
 ) -> CachingEmbedder:
     """Build the embedder that embeds each question once."""
-    chosen, limits = settings.caches.embeddings, settings.caches
+    chosen, limits, prefixes = settings.caches.embeddings, settings.caches, prefixes_of(settings.embedding)
     policy = EmbeddingPolicy(
         generation=generation.number,
         dimension=generation.identity.dimension,
         embed_deadline_s=settings.search.embed_deadline_s,
         breaker=BreakerPolicy(limits.deadline_s, limits.failures, limits.pause_s),
         window_s=chosen.window_s,
-        is_symmetric=prefixes_of(settings.embedding).are_alike,
+        is_symmetric=prefixes.question == prefixes.written,
     )
     table = None
     if chosen.enabled and chosen.table:
