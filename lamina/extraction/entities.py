@@ -148,7 +148,11 @@ def find_mentions(texts: Sequence[str]) -> list[list[Mention]]:
 
 
 def _mentions(text: str, words: Sequence[_Word], inner: set[str], small: set[str]) -> list[Mention]:
-    marked = [*_titles(text), *_addresses(text), *_employers(text)]
+    employers = (
+        Mention(*match.span("name"), _written_name(match["name"]), "organisation", is_sure=True)
+        for match in _EMPLOYER.finditer(text)
+    )
+    marked = [*_titles(text), *_addresses(text), *employers]
     spelled = [_mention(text, words, first, last, inner) for first, last in _name_spans(words, inner, small)]
     kept: list[Mention] = []
     for mention in sorted([*marked, *spelled], key=lambda found: (found.start, -found.end)):
@@ -326,11 +330,6 @@ def _titles(text: str) -> Iterator[Mention]:
         if _is_title(title):
             start = match.start("title") + match["title"].index(title)
             yield Mention(start, start + len(title), _written_name(title), "thing", is_sure=True)
-
-
-def _employers(text: str) -> Iterator[Mention]:
-    for match in _EMPLOYER.finditer(text):
-        yield Mention(*match.span("name"), _written_name(match["name"]), "organisation", is_sure=True)
 
 
 def _is_title(title: str) -> bool:

@@ -169,14 +169,16 @@ def supported_extraction(
     less sure. Numbers are clamped to 0..1; unknown categories are notes. An edge of "user" is one of the user who
     speaks without a name.
     """
-    entities = _entities(answer.entities, spoken)
+    named = [name for item in spoken if (name := speaker_name(item.message.name))]
+    speaking = (Entity(name, "person", confidence=1.0) for name in named)
+    entities = merge_equal_entities([*speaking, *_written(answer.entities, [item.message for item in spoken])])
     earlier = _written(answer.entities, before)
     unnamed = [item for item in spoken if item.message.role is Role.USER and item.message.name is None]
     speaks = {} if user is None or not unnamed else {name_key(Role.USER): user_name(user)}
     known = {entity.key: entity.name for entity in (*earlier, *entities)} | speaks
     notes = {note.content_hash(): note for note in _notes(answer.notes, spoken)}
     # An edge names no message: any speaker may have said it.
-    speakers = [*speaks.values(), *(name for item in spoken if (name := speaker_name(item.message.name)))]
+    speakers = [*speaks.values(), *named]
     told = (weigh_speaker(edge, speakers) for edge in _edges(answer.edges, known))
     of_user = set(speaks.values())
     edges = {
@@ -246,11 +248,6 @@ def _facts(answers: Sequence[FactAnswer], spoken: Sequence[SpokenMessage]) -> It
 
 def _snake_case(text: str) -> str:
     return "_".join(words(text.replace("_", " ")))
-
-
-def _entities(answers: Sequence[EntityAnswer], spoken: Sequence[SpokenMessage]) -> tuple[Entity, ...]:
-    speakers = [Entity(name, "person", confidence=1.0) for item in spoken if (name := speaker_name(item.message.name))]
-    return merge_equal_entities([*speakers, *_written(answers, [item.message for item in spoken])])
 
 
 def _written(answers: Sequence[EntityAnswer], messages: Sequence[Message]) -> list[Entity]:

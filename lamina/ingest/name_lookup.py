@@ -56,14 +56,14 @@ async def find_these_names_in(
     connection: Connection, scope: Scope, texts: Sequence[TextWords], keys: Collection[str]
 ) -> list[EntitiesByName]:
     """Return as :func:`find_names_in` does, but of these names alone, by the first 64 places of each."""
-    around = ((place, window) for place, text in enumerate(texts) for window in _windows_at(text, keys))
+    around = (
+        (place, window)
+        for place, text in enumerate(texts)
+        for spans in [find_places(text, keys, MAX_PLACES).values()]
+        for window in windows_around(text, {span for of_name in spans for span in of_name})
+    )
     found = await _find_in_windows(connection, scope, around, len(texts))
     return [{key: entities for key, entities in names.items() if key in keys} for names in found]
-
-
-def _windows_at(text: TextWords, keys: Collection[str]) -> Iterator[WordWindow]:
-    places = find_places(text, keys, MAX_PLACES)
-    return windows_around(text, {span for spans in places.values() for span in spans})
 
 
 async def _find_in_windows(

@@ -47,7 +47,6 @@ from lamina.stores.postgres.retention import (
     end_of_tenant,
 )
 from lamina.stores.postgres.vectors import end_refusals
-from lamina.stores.postgres.webhooks import WebhookTable
 from lamina.wiring.archives import build_archival
 from lamina.wiring.caches import build_cache_tables, longest_answer
 from lamina.wiring.stores import (
@@ -216,7 +215,8 @@ def _upkeep(settings: Settings, pool: Pool, tools: Tools) -> CacheExpiryJob:  # 
     kept: Mapping[EndedOfTenant, timedelta] = {
         "events": timedelta(days=settings.events.keep_days),
         "trash": trash,
-        "feedback": timedelta(0),  # Behind the trash: what is on its memories goes with them.
+        "letters": timedelta(0),  # Behind the events, and feedback behind the trash: both go with what they belong to.
+        "feedback": timedelta(0),
         "operations": max(OPERATIONS_KEPT, trash),
         "keys": history,
         "shares": history,
@@ -232,7 +232,6 @@ def _upkeep(settings: Settings, pool: Pool, tools: Tools) -> CacheExpiryJob:  # 
 
     async def purge(now: datetime, tenant: str) -> int:
         expired = await end_of_tenant(pool, tenant, kept, now)
-        await WebhookTable(pool).end_letters(tenant)
         await end_chains(pool, tenant, now)
         await end_refusals(pool)
         expired += sum((await tables.purge_expired(now, tenant)).values())

@@ -40,7 +40,7 @@ _END_ROWS: Mapping[EndedRows, bytes] = {
     "outcomes": QUERIES["end_outcomes"],
 }
 EndedOfTenant = Literal[
-    "keys", "shares", "receipts", "user_profile_versions", "events", "operations", "trash", "feedback"
+    "keys", "shares", "receipts", "user_profile_versions", "events", "letters", "operations", "trash", "feedback"
 ]
 # The others tell of changes, and are none: nobody counts them.
 _COUNT_ENDED: Mapping[EndedOfTenant, bytes] = {
@@ -55,6 +55,7 @@ _END: Mapping[EndedOfTenant, bytes] = {
     "receipts": QUERIES["end_receipts"],
     "user_profile_versions": QUERIES["end_user_profile_versions"],
     "events": QUERIES["end_events"],
+    "letters": QUERIES["end_letters"],
     "operations": QUERIES["end_operations"],
     "trash": QUERIES["end_trash"],
     "feedback": QUERIES["end_feedback"],
@@ -120,7 +121,7 @@ async def count_ended(pool: Pool, tenant: str, kept: Mapping[EndedOfTenant, time
 async def end_of_tenant(pool: Pool, tenant: str, kept: Mapping[EndedOfTenant, timedelta], now: datetime) -> int:
     """Delete the records of a tenant that ended longer ago than those of their kind are kept; count the counted ones.
 
-    Feedback has no end of its own: it goes when nothing is there any more that it is on.
+    Dead letters and feedback have no end of their own: they go with the events and the memories.
     """
     ended = 0
     for kind, time in kept.items():

@@ -184,3 +184,8 @@ WITH gone AS (
     DELETE FROM votes v USING gone WHERE v.memory_id = gone.memory_id
 )
 DELETE FROM feedback f USING gone WHERE f.memory_id = gone.memory_id
+
+-- name: end_letters
+DELETE FROM webhook_dead_letters d USING webhooks w
+WHERE w.id = d.webhook_id AND w.tenant = %(tenant)s
+  AND NOT EXISTS (SELECT FROM events e WHERE e.tenant = w.tenant AND e.seq = d.seq)

@@ -162,10 +162,6 @@ class WebhookTable(PostgresStore):
         rows = await self._rows(QUERIES["keep_letter"], id=id_, seq=position, error=error, most=most)
         return int(rows[0]["attempts"]) if rows and rows[0]["is_due"] else None
 
-    async def end_letters(self, tenant: str) -> int:
-        """Delete dead letters whose events have ended; count them."""
-        return await self._run(QUERIES["end_letters_without_event"], tenant=tenant)
-
 
 def _webhook(row: DictRow) -> Webhook:
     names = ("id", "tenant", "url", "workspace", "created_at", "position", "attempts", "next_at")

@@ -118,8 +118,3 @@ UPDATE webhook_dead_letters
 SET is_due = attempts + 1 < %(most)s, attempts = attempts + 1, error = %(error)s, died_at = clock_timestamp()
 WHERE webhook_id = %(id)s AND seq = %(seq)s
 RETURNING attempts, is_due
-
--- name: end_letters_without_event
-DELETE FROM webhook_dead_letters d USING webhooks w
-WHERE w.id = d.webhook_id AND w.tenant = %(tenant)s
-  AND NOT EXISTS (SELECT FROM events e WHERE e.tenant = w.tenant AND e.seq = d.seq)
