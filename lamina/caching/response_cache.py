@@ -23,8 +23,10 @@ from lamina.core.cache_layers import (
     Space,
 )
 from lamina.core.cache_stats import LayerOutcome
+from lamina.core.memories import Chunk
 from lamina.core.ports import Clock, QuestionEmbedder
 from lamina.errors import InvalidInput
+from lamina.ingest.embedding import embed_in_time
 from lamina.policies.caching.cache_keys import embedding_key
 from lamina.policies.caching.model_responses import (
     AgentState,
@@ -168,7 +170,7 @@ class ResponseCache:
             is_verified: Whether the agent, the user or an admin puts it.
 
         Raises:
-            InvalidInput: If the response is unclean or too large.
+            InvalidInput: If the response is unclean or too large, or the model refuses the question.
             Unavailable: If the embedder or Postgres does not answer; nothing is stored.
         """
         text = json_text(response, "response", self._policy.max_response_bytes)
@@ -192,7 +194,7 @@ class ResponseCache:
 
     async def _put(self, asked: _KeyedQuestion, text: str, epoch: int | None, *, is_verified: bool) -> PutOutcome:
         question = asked.question
-        embedding = await self._embed(asked) if question.has_meaning else None
+        embedding = await self._embed_to_put(asked) if question.has_meaning else None
         put = await self._store.put(NewResponse(asked.request, text, embedding, epoch, is_verified), asked.now)
         # Before the put returns: a filter without the agent would hide its response from the next lookup.
         await self._caches.tell(RespondingAgents(question.space, (question.agent,)))
@@ -352,17 +354,33 @@ class ResponseCache:
         )
 
     async def _embed(self, asked: _KeyedQuestion) -> bytes:
-        for key in asked.pieces:
-            in_shard = asked.found.pieces.get(key)
-            if isinstance(in_shard, bytes):
-                return in_shard
         question = asked.question
+        if (in_shard := _embedding_in_shard(asked)) is not None:
+            return in_shard
         async with deadline("embedder", self._policy.embed_deadline_s):
             return await self._embedder.embed_question(question.scope, question.text)
+
+    async def _embed_to_put(self, asked: _KeyedQuestion) -> bytes:
+        """Embed a question as a text that is written, whose refusal by the model is its sender's to know."""
+        question = asked.question
+        if (in_shard := _embedding_in_shard(asked)) is not None:
+            return in_shard
+
+        async def embed(texts: Sequence[str]) -> list[tuple[Chunk, ...]]:
+            vectors = [await self._embedder.embed_question(question.scope, text) for text in texts]
+            return [(Chunk(0, len(text), vector),) for text, vector in zip(texts, vectors, strict=True)]
+
+        [[chunk]] = await embed_in_time(embed, [question.text], self._policy.embed_deadline_s, field="query")
+        return chunk.embedding
 
     def _keep(self, asked: _KeyedQuestion, id_: UUID, text: str) -> None:
         cached = CachedResponse(id_, text.encode())
         self._caches.keep(CacheEntry(asked.question.space, asked.turn, cached, len(cached.json) + ENTRY_BYTES))
+
+
+def _embedding_in_shard(asked: _KeyedQuestion) -> bytes | None:
+    found = (asked.found.pieces.get(key) for key in asked.pieces)
+    return next((embedding for embedding in found if isinstance(embedding, bytes)), None)
 
 
 def _miss(now: datetime) -> ResponseLookup:

@@ -1,11 +1,13 @@
 """Embed texts within a deadline and a budget, as every write needs them."""
 
 import asyncio
+import hashlib
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from uuid import uuid4
 
+import numpy as np
 from psycopg.rows import DictRow
 
 from lamina.aio.deadline import deadline
@@ -147,6 +149,16 @@ async def probe(embed: Embed) -> None:
         await embed([f"{PROBE} {uuid4()}"])  # Each time another one: the embedder remembers the vectors of short texts.
     except TextRefused as refusal:
         raise Unavailable(refusal.part, refusal.reason, refusal.retry_after_s) from refusal
+
+
+def stand_in_vector(text: str, dimension: int) -> bytes:
+    """Return a unit vector in the place of a refused text's, as float32 bytes, that is near to no other text's.
+
+    A vector that all refused texts shared would make them all near to each other.
+    """
+    seed = int.from_bytes(hashlib.sha256(text.encode("utf-8", "replace")).digest())
+    row = np.random.default_rng(seed).standard_normal(dimension)
+    return (row / np.linalg.norm(row)).astype(np.float32).tobytes()
 
 
 def embedded_rows(

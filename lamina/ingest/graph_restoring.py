@@ -11,10 +11,12 @@ from lamina.core.memories import Edge, Entity
 from lamina.core.scope import Scope
 from lamina.core.trash import TrashKind
 from lamina.errors import Conflict, NotFound
+from lamina.ingest.embedding import stand_in_vector
 from lamina.ingest.memory_linking import MemoryLinker
 from lamina.stores.postgres.connection import Connection, Pool
 from lamina.stores.postgres.entities import edge_key
 from lamina.stores.postgres.events import record_event
+from lamina.stores.postgres.generations import active_generation
 from lamina.stores.postgres.graph_restoration import RevivedNode, revive_node
 from lamina.stores.postgres.graph_trash import find_lost_names, find_returning
 from lamina.stores.postgres.outbox import enqueue
@@ -64,17 +66,21 @@ class NodeRestorer:
             return ReturningNodes()
         keys = [entity.key for entity in entities]
         found = await find_returning(self._pool, scope, list(map(edge_key, edges)), keys, self._policy.cutoff(now))
-        return await self.prepare(scope.tenant, found, now) if found else ReturningNodes()
+        return await self.prepare(scope.tenant, found) if found else ReturningNodes()
 
-    async def prepare(self, tenant: str, entries: Sequence[UUID], now: datetime) -> ReturningNodes:
-        """Embed the names that the graph does not have any more.
+    async def prepare(self, tenant: str, entries: Sequence[UUID]) -> ReturningNodes:
+        """Embed the names that the graph does not have any more; for those that the model refuses a vector stands in.
 
         Raises:
             Unavailable: If the embedder or Postgres does not answer.
         """
         names = await find_lost_names(self._pool, tenant, entries)
-        embedded = await self._linker.embed_entities([Entity(name) for name in names], now)
-        return ReturningNodes(tuple(entries), {item.entity.name: item.embedding for item in embedded})
+        vectors = await self._linker.name_vectors(names)
+        if refused := [name for name in names if name not in vectors]:
+            active = await active_generation(self._pool)
+            assert active is not None  # noqa: S101 - the graph has had vectors of it
+            vectors |= {name: stand_in_vector(name, active.identity.dimension) for name in refused}
+        return ReturningNodes(tuple(entries), vectors)
 
     async def restore(self, connection: Connection, tenant: str, nodes: ReturningNodes, id_: UUID) -> RevivedNode:
         """Bring one of them back, in the transaction of a write, which raises the epoch.

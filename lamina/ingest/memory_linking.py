@@ -214,15 +214,28 @@ class MemoryLinker:
         Raises:
             Unavailable: If the embedder does not answer in time.
         """
-        if not (names := draft.new_names()):
-            return self.complete(draft, ())
-        async with deadline("embedder", self._deadline_s):
-            found = dict(zip(names, await embed_each(self._embedder.embed_chunks, names), strict=True))
-        refused = {name_key(name) for name, one in found.items() if isinstance(one, TextRefused)}
+        names = draft.new_names()
+        vectors = await self.name_vectors(names)
+        refused = {name_key(name) for name in names if name not in vectors}
         entities = tuple(item for item in draft.entities if item.key not in refused)
         evidence = tuple(item for item in draft.evidence if refused.isdisjoint(edge_key(item.edge)[::2]))
-        chunks = [one for one in found.values() if not isinstance(one, TextRefused)]
-        return self.complete(replace(draft, entities=entities, evidence=evidence), chunks)
+        known = {**draft.vectors, **vectors}
+        return self.complete(replace(draft, entities=entities, evidence=evidence, vectors=known), ())
+
+    async def name_vectors(self, names: Sequence[str]) -> dict[str, bytes]:
+        """Return the vectors of names, as float32 bytes, but for those that the model refuses.
+
+        Raises:
+            Unavailable: If the embedder does not answer in time.
+        """
+        known = self._known_vectors([Entity(name) for name in names])
+        if not (new := [name for name in names if name not in known]):
+            return known
+        async with deadline("embedder", self._deadline_s):
+            found = zip(new, await embed_each(self._embedder.embed_chunks, new), strict=True)
+        made = {name: mean_vector(one).tobytes() for name, one in found if not isinstance(one, TextRefused)}
+        self._names.update(made)
+        return {**known, **made}
 
     def complete(self, draft: LinkDraft, embedded_names: Sequence[tuple[Chunk, ...]]) -> PreparedLinks:
         """Return the links with the vectors of all names, given the chunks of the draft's new ones."""

@@ -110,7 +110,7 @@ class Restorer:
         now = self._clock()
         entry = await self._trash.get(tenant, id_, cutoff=self._policy.cutoff(now))
         if entry.kind in (TrashKind.ENTITY, TrashKind.FACT):
-            return await self._restore_node(tenant, entry, now)
+            return await self._restore_node(tenant, entry)
         texts = await self._texts(tenant, entry)
         links = await self._links(texts, entry)
         scope = Scope(tenant, entry.workspace, entry.namespace, entry.user)
@@ -160,8 +160,8 @@ class Restorer:
         if rows:
             await in_transaction(self._pool, act)
 
-    async def _restore_node(self, tenant: str, entry: Discarded, now: datetime) -> Discarded:
-        returning = await self._nodes.prepare(tenant, [entry.id], now)
+    async def _restore_node(self, tenant: str, entry: Discarded) -> Discarded:
+        returning = await self._nodes.prepare(tenant, [entry.id])
 
         async def act(connection: Connection) -> Discarded:
             node = await self._nodes.restore(connection, tenant, returning, entry.id)
@@ -235,9 +235,8 @@ class Restorer:
         return [await self._linker.prepare_told(kept, told), *[await self._drawn([text]) for text in unknown]]
 
     async def _drawn(self, texts: Sequence[MemoryText]) -> PreparedLinks:
-        draft = await self._linker.draft(texts)
-        names = await embed_in_time(self._embedder.embed_chunks, draft.new_names(), self._deadline_s)
-        return self._linker.complete(draft, names)
+        # A name that the model refuses holds up none of them: it took it before, or was another one.
+        return await self._linker.embed_names(await self._linker.draft(texts))
 
 
 def _message_text(row: object, entry: Discarded) -> MemoryText:

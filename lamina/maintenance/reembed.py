@@ -4,13 +4,11 @@ Vectors of another model than the active one are built beside those that searche
 """
 
 import asyncio
-import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from uuid import UUID
 
-import numpy as np
 from psycopg.rows import DictRow
 
 from lamina.core.areas import Area
@@ -18,7 +16,7 @@ from lamina.core.memories import Chunk
 from lamina.core.ports import Embedder, ModelIdentity
 from lamina.core.runs import RunCounts
 from lamina.errors import Conflict, ModelLimit, Overloaded, TextRefused, Unavailable
-from lamina.ingest.embedding import embed_each, embedded_rows, probe
+from lamina.ingest.embedding import embed_each, embedded_rows, probe, stand_in_vector
 from lamina.maintenance.job import Page, PageCursor
 from lamina.maintenance.row_writer import RowWriter
 from lamina.policies.retention.vector_generations import GenerationTarget, choose_target
@@ -260,11 +258,6 @@ class ReembedJob:
 
 
 def _stand_in(text: str, dimension: int) -> tuple[Chunk, ...]:
-    """Cut a refused text into chunks with a vector that is near to no other text's.
-
-    A vector that all refused texts shared would make them all near to each other.
-    """
-    seed = int.from_bytes(hashlib.sha256(text.encode("utf-8", "replace")).digest())
-    row = np.random.default_rng(seed).standard_normal(dimension)
-    embedding = (row / np.linalg.norm(row)).astype(np.float32).tobytes()
+    """Cut a refused text into chunks with the vector that stands in for its own."""
+    embedding = stand_in_vector(text, dimension)
     return tuple(Chunk(start, end, embedding) for start, end in parts(text, 0, len(text), STAND_IN_CHARS))

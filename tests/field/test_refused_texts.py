@@ -19,6 +19,7 @@ WRITES: list[tuple[str, str, dict[str, Any]]] = [
     ("content", "/v1/documents", {"content": f"an {REFUSED} document", "key": "d"}),
     ("trigger", "/v1/procedures", {"trigger": f"an {REFUSED} hour", "action": "wait"}),
     ("name", "/v1/graph/entities", {"entities": [{"name": f"The {REFUSED}"}]}),
+    ("query", "/v1/responses", {"agent": "a", "query": f"an {REFUSED} question?", "response": "Yes."}),
 ]
 
 
@@ -63,3 +64,36 @@ async def test_a_model_that_takes_nothing_is_away_for_its_writers(database: str,
     assert answer.status_code == 503
     assert answer.headers["retry-after"] == "1"
     assert "its endpoint answers 413" in answer.json()["detail"]
+
+
+@pytest.mark.parametrize("is_old", [False, True], ids=["trash", "trash of an earlier release"])
+async def test_what_the_model_took_once_comes_back_from_the_trash_although_it_refuses_it_now(
+    database: str, tmp_path: Path, is_old: bool
+) -> None:
+    settings = settings_for(database, tmp_path)
+    fact = {"subject": "Ann", "relation": "owns", "object": "Graystone"}
+    document = {"content": "Ann moved the boat to Graystone.", "key": "d", "title": "Graystone"}
+    async with running(settings, database, HashingModel()) as app:
+        client, tenant = app.client(), app.tenant
+        ids = [
+            (await client.post("/v1/facts", json=fact)).json()["id"],
+            (await client.post("/v1/notes", json={"content": "Ann sails to Graystone."})).json()["id"],
+            (await client.post("/v1/documents", json=document)).json()["id"],
+        ]
+        for id_ in ids:
+            assert (await client.delete(f"/v1/memories/{id_}")).is_success
+        if is_old:
+            async with app.pool.connection() as connection:
+                old = "UPDATE trash SET rows = (rows::jsonb - 'evidence')::json WHERE tenant = %s AND kind <> 'fact'"
+                await connection.execute(old, (tenant,))
+
+    embedder = Refusing(BatchingEmbedder(HashingModel()), "Graystone")
+    async with running(settings, database, HashingModel(), embedder=embedder) as app:
+        client = app.for_tenant(tenant).client()
+        back = [await client.post(f"/v1/trash/{id_}/restore") for id_ in ids]
+        facts = (await client.get("/v1/facts", params={"subject": "Ann"})).json()["facts"]
+        notes = (await client.get("/v1/notes")).json()["notes"]
+
+    assert [(answer.status_code, answer.text) for answer in back if answer.status_code != 200] == []
+    assert [one["object"] for one in facts] == ["Graystone"]
+    assert [note["content"] for note in notes] == ["Ann sails to Graystone."]
