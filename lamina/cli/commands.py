@@ -248,7 +248,7 @@ def context(
 @app.command()
 def status(config: ConfigOption = None, data_dir: DataDirOption = None, url: UrlOption = None) -> None:
     """Show whether every part answers and how far the projections are behind; exit 1 if not ready."""
-    with client_of(config, data_dir, url, None) as client:
+    with client_of(config, data_dir, url, None, needs_key=False) as client:
         ready = client.ready()
     table = Table("part", "state", box=None)
     for part, state in ready["parts"].items():

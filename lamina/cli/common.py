@@ -82,27 +82,35 @@ def client_of(
     key: str | None,
     *,
     timeout_s: float = DEFAULT_TIMEOUT_S,
+    needs_key: bool = True,
     **scope: str | None,
 ) -> Client:
     """Return a client of the service that the options name, or of the one that runs on the data directory.
 
     Raises:
-        Misconfigured: If none runs on the data directory that was named.
+        Misconfigured: As :func:`address_of`.
     """
     ids = {name: id_ for name, id_ in scope.items() if id_ is not None}
-    address = address_of(config, data_dir, url, key)
+    address = address_of(config, data_dir, url, key, needs_key=needs_key)
     return Client(*address, scope=ids, timeout_s=timeout_s, connect_retries=AT_ONCE)
 
 
 def address_of(
-    config: Path | None, data_dir: Path | None, url: str | None, key: str | None, key_file: Path | None = None
+    config: Path | None,
+    data_dir: Path | None,
+    url: str | None,
+    key: str | None,
+    key_file: Path | None = None,
+    *,
+    needs_key: bool = True,
 ) -> tuple[str | None, str | None]:
     """Return the URL and the key of the service that the options name, or of the one that runs on the data directory.
 
     A data directory among the options goes before LAMINA_URL, whose key is then not sent to it.
 
     Raises:
-        Misconfigured: If none runs on the data directory that was named, or the file with the key cannot be read.
+        Misconfigured: If none runs on the data directory that was named, or on that of this folder while no key is
+            named that another service would take; or if the file with the key cannot be read.
     """
     url, elsewhere = url or url_of_environment(data_dir), os.environ.get("LAMINA_URL")
     if key_file is not None:
@@ -110,13 +118,19 @@ def address_of(
     elif key is None and not (url is None and elsewhere):
         key = variable_or_file("LAMINA_API_KEY")
     if url is None:
-        service = find_service(settings_of(config, data_dir).data_dir)
+        chosen = settings_of(config, data_dir).data_dir
+        service = find_service(chosen)
         if service is not None:
             return service.url, key or service.key
         if data_dir is not None:
             raise Misconfigured(
                 f"no Lamina runs on {data_dir}", "start it with `lamina up --data-dir`, or name its --url"
             )
+        if needs_key and not key:
+            # The default address may be that of a service; without a key it would only say that one is missing.
+            where = f"no Lamina runs on {chosen.absolute()}, where its key would be, and no other key is named"
+            remedy = "name the data directory of yours with --data-dir, or its LAMINA_URL and LAMINA_API_KEY"
+            raise Misconfigured(where, f"{remedy}; `lamina up` starts one here")
     return url, key
 
 

@@ -85,3 +85,24 @@ def test_a_data_directory_that_is_named_goes_before_the_service_of_the_environme
     assert with_key_alone == (here, "lamina_elsewhere")
     with pytest.raises(Misconfigured, match="no Lamina runs"):
         address_of(None, tmp_path, None, None)
+
+
+def test_a_command_away_from_its_data_directory_says_so_and_no_word_of_a_wrong_key(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("LAMINA_URL", "LAMINA_API_KEY", "LAMINA_API_KEY_FILE", "LAMINA_DATA_DIR", "LAMINA_CONFIG"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.chdir(tmp_path)
+
+    with pytest.raises(Misconfigured) as refused:
+        address_of(None, None, None, None)
+    beside = [
+        address_of(None, None, None, None, needs_key=False),
+        address_of(None, None, None, "lamina_k"),
+        address_of(None, None, "http://127.0.0.1:2", None),
+    ]
+
+    told = str(refused.value)
+    assert f"no Lamina runs on {tmp_path / '.lamina'}" in told
+    assert all(word in told for word in ("--data-dir", "LAMINA_URL", "LAMINA_API_KEY", "lamina up"))
+    assert beside == [(None, None), (None, "lamina_k"), ("http://127.0.0.1:2", None)]
