@@ -11,7 +11,8 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.routing import BaseRoute, Match
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from deployments.problems import problem
+from deployments.problems import from_error, problem
+from lamina.errors import InvalidInput
 
 MAX_BODY_BYTES = 256 * 1024
 """Of a route that declares no other limit."""
@@ -87,11 +88,7 @@ class BodyLimit:
         except _DisconnectedError:  # Nobody waits for an answer, and half a body is none.
             return
         except zlib.error as error:
-            reason = f"is no {coding}: {error}"
-            refusal = problem(
-                HTTPStatus.UNPROCESSABLE_ENTITY, f"body: {reason}", errors=[{"field": "body", "reason": reason}]
-            )
-            await refusal(scope, receive, send)
+            await from_error(InvalidInput("body", f"is no {coding}: {error}"))(scope, receive, send)
             return
         await self.app(scope, receive, send)
 

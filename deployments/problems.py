@@ -32,6 +32,8 @@ MEDIA_TYPE = "application/problem+json"
 
 _PLACES = ("body", "query", "path", "header")
 MOST_ERRORS, MOST_IN_LINE = 20, 3
+# Where the words of validation are those of its library.
+_REASONS = dict.fromkeys(("model_attributes_type", "model_type"), "is no object; send a JSON object with its fields")
 # Characters of an answer's texts: whatever was sent, it is some ten kilobytes at most.
 _TEXT_CHARS, _FIELD_CHARS, _REASON_CHARS = 1_000, 120, 500
 
@@ -130,14 +132,14 @@ async def _on_validation_error(request: Request, error: Exception) -> JSONRespon
     detail = f"{errors[0]['field']}: {errors[0]['reason']}"
     if len(found) > 1:
         detail = f"{detail}; and {len(found) - 1} more"
-    return problem(HTTPStatus.UNPROCESSABLE_ENTITY, detail, errors=errors)
+    return problem(HTTPStatus.UNPROCESSABLE_ENTITY, detail, errors=errors, fields=errors[0])
 
 
 def _describe_error(error: Mapping[str, Any]) -> dict[str, str]:
     """Return the field and the reason of one error of validation; both may repeat names of any length."""
     return {
         "field": shorten(field_path(error["loc"]), _FIELD_CHARS),
-        "reason": shorten(error["msg"].lower(), _REASON_CHARS),
+        "reason": shorten(_REASONS.get(error["type"]) or error["msg"].lower(), _REASON_CHARS),
     }
 
 
@@ -162,7 +164,7 @@ def field_path(location: Sequence[int | str]) -> str:
 async def _on_http_error(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, HTTPException)  # noqa: S101 - registered for this class
     if isinstance(error.__cause__, LaminaError):  # FastAPI wraps whatever the reading of a body raises
-        return from_error(error.__cause__)
+        return answer_error(request, error.__cause__)
     detail = f"{request.method} {request.url.path}: {error.detail}"
     return problem(HTTPStatus(error.status_code), detail, headers=error.headers)
 

@@ -41,7 +41,10 @@ def read_json(text: str | bytes, field: str) -> Any:
         return json.loads(text, object_pairs_hook=read_object, parse_constant=refuse_number)
     except RecursionError as error:
         raise InvalidInput(field, "is nested too deeply") from error
-    except ValueError as error:  # no JSON, no text, or a number of more digits than Python reads
+    except UnicodeDecodeError as error:
+        byte = f"byte 0x{error.object[error.start]:02x} at {error.start}"
+        raise InvalidInput(field, f"is no text in {error.encoding}: {byte}; send JSON in UTF-8") from error
+    except ValueError as error:  # no JSON, or a number of more digits than Python reads
         raise InvalidInput(field, f"is no JSON: {error}") from error
 
 

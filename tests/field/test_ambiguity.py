@@ -221,3 +221,73 @@ async def test_a_filter_that_names_an_unknown_field_or_a_value_of_another_type_i
     refused = await application.client().post(path, json={"query": "a boat", "filters": filters})
 
     assert refused.status_code == 422
+
+
+ROUTES = [
+    ("/v1/notes", {"content": "one"}),
+    ("/v1/notes/batch", {"notes": ["one"]}),
+    ("/v1/notes/bulk", {"ids": [], "changes": {}}),
+    ("/v1/turns", {"session": "s", "messages": [{"content": "one"}]}),
+    ("/v1/documents/batch", {"documents": [{"content": "one"}]}),
+    ("/v1/search/batch", {"searches": ["one"]}),
+    ("/v1/responses", {"agent": "a", "query": "q", "response": "r"}),
+]
+
+
+@pytest.mark.parametrize(("path", "body"), ROUTES, ids=[path for path, _ in ROUTES])
+async def test_a_body_of_another_type_or_charset_is_told_as_such(
+    application: Application, path: str, body: dict[str, Any]
+) -> None:
+    client, text = application.client(), json.dumps(body).encode()
+    broken = text.replace(b"one", b"on\xff").replace(b"{}", b'{"tags": ["\xff"]}').replace(b'"r"', b'"\xff"')
+    form = {"Content-Type": "application/x-www-form-urlencoded"}
+
+    answers = [
+        await client.post(path, content=broken, headers=JSON),
+        await client.post(path, data={"content": "one"}),
+        await client.post(path, content=text, headers=form),
+        await client.post(path, content=text),
+        await client.post(path, content=text, headers={"Content-Type": "text/plain; charset=utf-8"}),
+        await client.post(path, files={"content": b"one"}),
+        await client.post(path, content=b"[1]", headers=JSON),
+    ]
+
+    assert [answer.status_code for answer in answers] == [422] * len(answers)
+    errors = [answer.json()["errors"] for answer in answers]
+    assert [one[0]["field"] for one in errors] == ["body", *["Content-Type"] * 5, "body"]
+    at = broken.index(b"\xff")
+    assert errors[0][0]["reason"] == f"is no text in utf-8: byte 0xff at {at}; send JSON in UTF-8"
+    assert all("send the body as JSON, with Content-Type: application/json" in one[0]["reason"] for one in errors[1:6])
+    assert "'application/x-www-form-urlencoded'" in errors[1][0]["reason"]
+    assert "is missing" in errors[3][0]["reason"]
+    assert errors[6][0]["reason"] == "is no object; send a JSON object with its fields"
+    assert [answer.json()["fields"] for answer in answers] == [one[0] for one in errors]
+
+
+@pytest.mark.parametrize(
+    "kind", ["application/json", "application/JSON; charset=UTF-8", "application/merge-patch+json"]
+)
+async def test_json_of_every_name_is_read(application: Application, kind: str) -> None:
+    stored = await application.client().post("/v1/notes", content=b'{"content": "one"}', headers={"Content-Type": kind})
+
+    assert stored.is_success
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body"),
+    [
+        ("POST", "/v1/notes", {}),
+        ("POST", "/v1/notes", {"content": " "}),
+        ("POST", "/v1/notes", {"content": "one", "worksapce": "a"}),
+        ("GET", "/v1/notes?limit=x", None),
+        ("GET", "/v1/notes/x", None),
+        ("POST", "/v1/notes/batch", {"notes": 1}),
+    ],
+)
+async def test_every_refusal_of_a_request_has_the_first_field_for_programs(
+    application: Application, method: str, path: str, body: Any
+) -> None:
+    answer = (await application.client().request(method, path, **({} if body is None else {"json": body}))).json()
+
+    assert (answer["status"], answer["fields"]) == (422, answer["errors"][0])
+    assert answer["detail"].startswith(f"{answer['fields']['field']}: {answer['fields']['reason']}")
