@@ -7,6 +7,8 @@ export PYTHONDONTWRITEBYTECODE :=
 
 # What running needs, and extras of your choice: make up EXTRAS=gpu,llm
 EXTRAS ?=
+# Further options of `lamina up`: make up ARGS='--port 8001 --data-dir ~/memory'
+ARGS ?=
 RUN := embedded,model,documents,serve,mcp$(if $(EXTRAS),$(comma)$(EXTRAS))
 UP := .venv/.up$(if $(EXTRAS),-$(EXTRAS))
 DEV := .venv/.installed
@@ -18,7 +20,7 @@ OBJECTS := .objects
 .PHONY: up test test-cluster test-again test-torch test-long test-objects test-servers test-doors test-install dist check install format schema docs clients hashes clean
 
 up: $(UP) ## Start everything, load the sample conversation, search it, and serve.
-	$(BIN)/lamina up --config configs/local.yaml --sample
+	$(BIN)/lamina up --config configs/local.yaml --sample $(ARGS)
 
 # Pinned versions into an environment. uv, which is fetched for it, takes a quarter of pip's CPU and downloads side by
 # side; pip does it where it was told of an index or a proxy of its own, and where uv cannot. The model comes without
