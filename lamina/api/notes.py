@@ -8,7 +8,7 @@ from pydantic import BaseModel, Field
 
 from lamina.api.fields import ABSENT, MAX_BATCH, Content, Fraction, Moment, Output, PageOut, SourceName, Strict, Tags
 from lamina.api.scope import ScopeIn
-from lamina.core.memories import MAX_TTL_S, Category, Note, StoredNote, clean_expiry
+from lamina.core.memories import MAX_TTL_S, Category, Note, StoredNote, clean_expiry, joint_name
 from lamina.errors import InvalidInput
 from lamina.text.paraphrase import Difference
 
@@ -148,6 +148,7 @@ class NoteOut(Output):
     user: str | None = Field(description="Person it is about; none for a shared note.")
     agent: str | None = Field(description="Agent that wrote it.")
     session: str | None = Field(description="Conversation it was written in.")
+    name: str | None = Field(None, description="Who said it, if it was drawn from messages that name their speakers.")
     version: int = Field(description="1 at first, one more with every change.")
     hits: int = Field(description="How often it was found, from 1.")
     created_at: datetime = Field(description="When it was stored, UTC.")
@@ -160,7 +161,7 @@ class NoteOut(Output):
     @classmethod
     def from_stored(cls, stored: StoredNote) -> Self:
         """Show a stored note."""
-        return cls.from_attributes(stored, stored.note)
+        return cls.from_attributes(stored, stored.note, name=joint_name(stored.note.speakers))
 
 
 class NotesOut(PageOut):

@@ -12,7 +12,7 @@ from lamina.api.fields import ABSENT, MAX_TIERS, AtMost, Count, Flag, Fraction, 
 from lamina.api.problems import ProblemOut
 from lamina.api.scope import ScopeIn
 from lamina.core.filters import parse
-from lamina.core.memories import as_utc
+from lamina.core.memories import as_utc, joint_name
 from lamina.core.memory_profiles import PREFERENCES, SearchPreferences
 from lamina.core.queries import (
     MAX_DEPTH,
@@ -237,7 +237,7 @@ class ResultOut(Output):
     user: str | None = Field(description="Person it is about.")
     agent: str | None = Field(description="Agent that wrote it.")
     session: str | None = Field(description="Conversation it comes from.")
-    name: str | None = Field(description="Speaker of a message.")
+    name: str | None = Field(description="Speaker of a message, or of the messages from which a note was drawn.")
     ref: str | None = Field(description="Your own id of a message.")
     source: str | None = Field(description="Where a note comes from, or a message's role.")
     metadata: dict[str, Any] = Field(description="Your data.")
@@ -262,8 +262,10 @@ class ResultOut(Output):
         }
         if explain and (placed := hit.reranked):
             placements["reranker"] = PlacementOut(rank=placed.rank, score=placed.score, raw=dict(placed.raw))
+        shown = placements if explain else None
+        name = hit.memory.name or joint_name(hit.memory.speakers)
         tier = hit.memory.tier.name.lower()
-        return cls.from_attributes(hit.memory, tier=tier, score=hit.score, explain=placements if explain else None)
+        return cls.from_attributes(hit.memory, tier=tier, name=name, score=hit.score, explain=shown)
 
 
 class SearchOut(BaseModel):

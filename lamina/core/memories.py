@@ -1,6 +1,7 @@
 """Memories: messages, notes, profiles, and the chunks that make them searchable."""
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
@@ -29,6 +30,10 @@ MAX_TAGS = 64
 DEFAULT_IMPORTANCE = 0.5
 MAX_SOURCE_CHARS = 1024
 JOB_SOURCE = "job:"
+NAMELESS = ""
+"""Among the speakers of a note: a user whose message gives no name."""
+MOST_SPEAKERS = 8
+"""Of a note, by name."""
 MAX_MESSAGES = 256
 MAX_ENTITIES = 256
 MAX_ALIASES = 64
@@ -178,6 +183,12 @@ class Message:
     metadata: Metadata = field(default_factory=dict)
     importance: float = DEFAULT_IMPORTANCE
 
+    def speakers(self) -> tuple[str, ...]:
+        """Return the speakers of a note that is drawn from this message, as :class:`Note` has them."""
+        if self.role is Role.TOOL:
+            return ()
+        return (self.name,) if self.name else (NAMELESS,) if self.role is Role.USER else ()
+
     def text(self) -> str:
         """Return the text that is embedded and indexed: the speaker's name, if known, and the content."""
         return f"{self.name}: {self.content}" if self.name else self.content
@@ -243,6 +254,8 @@ class Note:
         metadata: The caller's data, returned untouched.
         derived_from: Notes that this one was made from; it goes when one of them goes.
         expires_at: When it leaves all reads, in UTC; ``None`` means never.
+        speakers: Who said it, as messages name them, of a note that was drawn from these; empty for a user without a
+            name. No writer gives it: metadata may hold anything.
     """
 
     content: str
@@ -255,10 +268,20 @@ class Note:
     metadata: Metadata = field(default_factory=dict)
     derived_from: tuple[UUID, ...] = ()
     expires_at: datetime | None = None
+    speakers: tuple[str, ...] = ()
 
     def content_hash(self) -> bytes:
         """Return the hash under which a scope holds this note once."""
         return content_hash(self.content)
+
+    def named_speakers(self) -> tuple[str, ...]:
+        """Return the names of its speakers, each once; none where a user without a name says the same."""
+        return () if NAMELESS in self.speakers else tuple(dict.fromkeys(self.speakers))[:MOST_SPEAKERS]
+
+
+def joint_name(speakers: Sequence[str]) -> str | None:
+    """Return the names of speakers as one; ``None`` where nobody is named."""
+    return ", ".join(speakers) or None
 
 
 def clean_note(note: Note, field_path: str = "", *, by_job: bool = False, limit: MetadataLimit | None = None) -> Note:

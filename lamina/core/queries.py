@@ -358,6 +358,7 @@ class Memory:
         later: The facts that took the place of those that it states, each with the day since when.
         replaced_by: Ids of the memories that state these.
         votes: How many found it useful, and how many wrong; nothing where nobody voted.
+        speakers: Who said a note, as the messages name them from which it was drawn.
     """
 
     id: UUID
@@ -386,6 +387,7 @@ class Memory:
     later: tuple[str, ...] = ()
     replaced_by: tuple[UUID, ...] = ()
     votes: tuple[int, ...] = ()
+    speakers: tuple[str, ...] = ()
 
     def __setstate__(self, state: Sequence[object]) -> None:
         """Take over the fields that another process sent; one of an earlier release knows of no later facts."""

@@ -270,4 +270,5 @@ def _tool_note(asked: tuple[Message, UUID] | None, called: Sequence[str], confid
         event_at=message.occurred_at,
         source=f"message:{id_}",
         metadata={"speaker": message.name} if message.name and message.role is not Role.TOOL else {},
+        speakers=message.speakers(),
     )

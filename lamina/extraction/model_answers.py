@@ -209,7 +209,7 @@ def _notes(answers: Sequence[NoteAnswer], spoken: Sequence[SpokenMessage]) -> It
             continue
         source = spoken[answer.message]
         with suppress(InvalidInput):  # a blank or broken note is none
-            yield clean_note(
+            note = clean_note(
                 Note(
                     content=answer.content.strip(),
                     category=Category(answer.category),
@@ -220,6 +220,7 @@ def _notes(answers: Sequence[NoteAnswer], spoken: Sequence[SpokenMessage]) -> It
                     metadata={"speaker": source.message.name} if source.message.name else {},
                 )
             )
+            yield replace(note, speakers=source.message.speakers())
 
 
 def _event(answer: NoteAnswer, said_at: datetime | None) -> datetime | None:

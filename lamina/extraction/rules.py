@@ -99,7 +99,10 @@ def extract_by_rules(messages: Sequence[Message], ids: Sequence[UUID], user: str
     notes += tool_notes(every, CONFIDENCE)
     texts = [without_opaque(message.content) for message, _ in spoken]
     graph = extract_graph(texts, [_speaker(message, id_, user) for message, id_ in spoken])
-    unique = {note.content_hash(): note for note in notes}
+    # Of the same words of one speaker the first: another message may be the same one, sent twice.
+    unique: dict[tuple[bytes, tuple[str, ...]], Note] = {}
+    for note in notes:
+        unique.setdefault((note.content_hash(), note.speakers), note)
     return replace(graph, notes=tuple(unique.values()), statements=tuple(facts))
 
 
@@ -126,6 +129,7 @@ def _notes(sentence: Statement, facts: Sequence[Fact], message: Message, id_: UU
         event_at=event_time(sentence.text, message.occurred_at) or message.occurred_at,
         source=f"message:{id_}",
         metadata={"speaker": message.name} if message.name else {},
+        speakers=message.speakers(),
     )
 
 

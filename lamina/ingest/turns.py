@@ -414,8 +414,8 @@ class Recorder:
         found = await find_discarded(connection, scope, TrashKind.NOTE, hashes, cutoff) if self._trash.keeps else {}
         back = await revive_notes(connection, scope.tenant, sorted(found.values()), now) if found else []
         await erase_from_trash(connection, scope.tenant, back)
-        ends = {found.get(hash_): item.note.expires_at for hash_, item in zip(hashes, notes, strict=True)}
-        await rewrite_notes(connection, scope.tenant, {id_: ends[id_] for id_ in back})
+        written = {found.get(hash_): item.note for hash_, item in zip(hashes, notes, strict=True)}
+        await rewrite_notes(connection, scope.tenant, {id_: written[id_] for id_ in back})
         put = await put_notes(
             connection, scope, notes, self._generation, now, min_cosine=self._near_duplicate, witness=witness
         )

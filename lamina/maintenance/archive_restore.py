@@ -47,9 +47,7 @@ async def restore_entries(
     # What another message says is drawn from that one; what none says any more stays in the archive.
     untold = corrected - tellers.keys()
     notes = [
-        replace(note, source=f"message:{tellers[note.id]}") if note.id in tellers else note
-        for note in notes
-        if note.id not in untold
+        _told_by(note, *tellers[note.id]) if note.id in tellers else note for note in notes if note.id not in untold
     ]
     new = await restore_notes(connection, notes)
     back = [note for note in notes if note.id in new]
@@ -66,6 +64,11 @@ async def restore_entries(
         else _outcome(entry.id, readable, new, embedded)
         for entry in listed
     ]
+
+
+def _told_by(note: ArchivedNote, message: UUID, speakers: list[str] | None) -> ArchivedNote:
+    """Return a note as drawn from another message than before."""
+    return replace(note, source=f"message:{message}", extra=note.extra | {"speakers": speakers})
 
 
 async def _announce(connection: Connection, entry: ArchivedEntry, notes: Sequence[ArchivedNote]) -> None:

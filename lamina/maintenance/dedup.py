@@ -128,4 +128,5 @@ def _candidate(row: DictRow) -> MergeCandidate:
         confidence=row["confidence"],
         last_hit_at=row["last_hit_at"],
         tags=tuple(row["tags"]),
+        speakers=tuple(row["speakers"] or ()),
     )

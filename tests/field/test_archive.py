@@ -12,6 +12,7 @@ from fsspec.core import url_to_fs
 
 from deployments.api import build_api
 from lamina.core.principals import KeyRole
+from lamina.stores.postgres import archive_transfer
 from lamina.wiring.archives import build_archived_notes
 from lamina.wiring.stores import utc_now
 from tests.support.application import Application
@@ -249,3 +250,29 @@ async def test_what_was_drawn_from_a_message_that_was_corrected_stays_in_the_arc
     assert not [content for content in contents if "Tuesdays" not in content]
     source = (await client.get(f"/v1/notes/{notes['s 2', 'We decided to meet on Mondays.']}")).json()["source"]
     assert source == f"message:{said[1][1]}"
+
+
+@pytest.mark.parametrize("is_old", [False, True], ids=["file", "file of an earlier release"])
+async def test_a_note_comes_back_with_the_speaker_of_its_message(
+    app: Application, is_old: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    message = {"name": "Ben", "content": "I live in Oslo."}
+    await app.client().post("/v1/turns", json={"session": "s-1", "messages": [message]})
+    [note] = (await app.client().get("/v1/notes")).json()["notes"]
+    await app.indexed()
+    if is_old:
+        whole = archive_transfer._note
+
+        def without_speakers(*rows: Any, **parts: Any) -> Any:
+            note = whole(*rows, **parts)
+            return replace(note, extra={name: value for name, value in note.extra.items() if name != "speakers"})
+
+        monkeypatch.setattr(archive_transfer, "_note", without_speakers)
+    await archive(app)
+    assert (await app.client().get("/v1/notes")).json()["notes"] == []
+
+    restored = await app.admin().post("/v1/archive/restore", json={"ids": [note["id"]]})
+    [back] = (await app.client().get("/v1/notes")).json()["notes"]
+
+    assert [result["status"] for result in restored.json()["results"]] == ["restored"]
+    assert (note["name"], back["name"]) == ("Ben", "Ben")

@@ -305,3 +305,16 @@ def test_many_texts_that_one_survivor_takes_in_are_compared_with_it_alone(monkey
     notes = told_many(spelled)
 
     assert 0 < comparisons(notes, monkeypatch) < 2 * len(notes)
+
+
+def test_words_of_different_speakers_are_never_merged() -> None:
+    said = [
+        replace(item, speakers=speakers)
+        for item, speakers in zip(
+            notes_of("I like green tea.", "I like green tea", "I LIKE green tea."),
+            [("Ben",), (), ("Ben",)],
+            strict=True,
+        )
+    ]
+
+    assert groups(said) == [[0, 2]]

@@ -8,7 +8,7 @@ from typing import Any
 from uuid import UUID
 
 from lamina.core.files import ShownFile
-from lamina.core.memories import Profile, Role
+from lamina.core.memories import Profile, Role, joint_name
 from lamina.core.profiles import INSTRUCTIONS
 from lamina.core.queries import FusedHit, Memory
 from lamina.core.tiers import Tier
@@ -153,6 +153,7 @@ def _origin(memory: Memory) -> Iterator[str]:
         yield f"{role or 'name'}: {as_name(memory.name)}"
     elif role:
         yield role
+    yield from (f"speaker: {as_name(speaker)}" for speaker in memory.speakers)
     lines = _lines(memory)
     places = {
         "document": memory.title if lines is None else f"{memory.title}:{lines}",
@@ -229,7 +230,7 @@ class _MessagesLayout:
         memory = hit.memory
         facts = {
             "role": _role(memory),
-            "name": memory.name,
+            "name": memory.name or joint_name(memory.speakers),
             "title": memory.title,
             "lines": _lines(memory),
             "agent": memory.agent,

@@ -42,6 +42,7 @@ class MergeCandidate:
         importance: 0..1.
         confidence: 0..1.
         last_hit_at: When it was last found or written.
+        speakers: Who said it; words of different people are never merged.
     """
 
     id: UUID
@@ -53,6 +54,7 @@ class MergeCandidate:
     confidence: float
     last_hit_at: datetime
     tags: tuple[str, ...] = ()
+    speakers: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,28 +130,33 @@ class _Grouping:
         self._notes = notes
         self._times = [(note.created_at - _EPOCH) // _TICK for note in notes]
         self._window = window // _TICK
-        rows: dict[tuple[str | None, str], list[int]] = {}
+        rows: dict[tuple[Hashable, str], list[int]] = {}
         for place, note in enumerate(notes):
-            rows.setdefault((note.user, note.content), []).append(place)
+            rows.setdefault(((note.user, note.speakers), note.content), []).append(place)
         self._members = list(rows.values())
         self._texts = [text for _, text in rows]
         self._row_of = {place: row for row, members in enumerate(self._members) for place in members}
         self._settled = [0] * len(rows)
         self._is_open = np.ones(len(rows), dtype=np.bool_)
-        self._join = self._build_join([user for user, _ in rows], min_jaccard)
+        self._join = self._build_join([owner for owner, _ in rows], min_jaccard)
         self._near: dict[int, Ints] = {}
 
-    def _build_join(self, users: Sequence[str | None], min_jaccard: float) -> SetJoin:
-        """Prepare the word sets for comparison within a user, or within a user and a kind of statement."""
+    def _build_join(self, owners: Sequence[Hashable], min_jaccard: float) -> SetJoin:
+        """Prepare the word sets for comparison within an owner, or within an owner and a kind of statement.
+
+        Args:
+            owners: The user and the speakers of each text.
+            min_jaccard: Least share of words that two texts have in common.
+        """
         sets = sets_of(set(words(text)) for text in self._texts)
-        by_user = SetJoin(sets, min_jaccard, self._reach(users))
+        by_user = SetJoin(sets, min_jaccard, self._reach(owners))
         # To find the kind of a text costs about as much as to compare a pair: it pays only where many texts are near.
         if _has_few_pairs(by_user):
             return by_user
         class_of = by_user.class_of
         compared = np.flatnonzero((by_user.costs > 0)[class_of] | (np.bincount(class_of) > 1)[class_of]).tolist()
         kinds = dict(zip(compared, statement_kinds([self._texts[row] for row in compared]), strict=True))
-        return SetJoin(sets, min_jaccard, self._reach([(user, kinds.get(row)) for row, user in enumerate(users)]))
+        return SetJoin(sets, min_jaccard, self._reach([(owner, kinds.get(row)) for row, owner in enumerate(owners)]))
 
     def _reach(self, groups: Sequence[Hashable]) -> Reach:
         latest = np.array([self._times[members[0]] for members in self._members], dtype=np.int64)

@@ -118,6 +118,7 @@ def _note(
             "temperature_changed_at": row["temperature_changed_at"].isoformat(),
             # Only the strength of a link from another note: the rest is that note's, which may be deleted meanwhile.
             "linked_from": [[str(link["from_id"]), link["strength"]] for link in linked_from],
+            "speakers": row["speakers"],
         },
     )
 
@@ -149,8 +150,13 @@ async def move_out(
     return linked - set(ids)
 
 
-async def find_tellers(connection: Connection, scope: Scope, notes: Sequence[ArchivedNote]) -> dict[UUID, UUID]:
-    """Return the first message of its session that has the text of each note; a note without one is missing."""
+async def find_tellers(
+    connection: Connection, scope: Scope, notes: Sequence[ArchivedNote]
+) -> dict[UUID, tuple[UUID, list[str] | None]]:
+    """Return the first message of its session that has the text of each note, and its speaker if it names one.
+
+    A note without one is missing.
+    """
     wanted = {
         "ids": [note.id for note in notes],
         "sessions": [note.session for note in notes],
@@ -158,7 +164,7 @@ async def find_tellers(connection: Connection, scope: Scope, notes: Sequence[Arc
         "contents": [note.content for note in notes],
     }
     cursor = await connection.execute(QUERIES["find_tellers"], scope_parameters(scope) | wanted)
-    return {row["id"]: row["message"] async for row in cursor}
+    return {row["id"]: (row["message"], row["name"] and [row["name"]]) async for row in cursor}
 
 
 async def restore_notes(connection: Connection, notes: Sequence[ArchivedNote]) -> set[UUID]:
@@ -177,6 +183,8 @@ def _row(note: ArchivedNote) -> Json:
         "swarm_id": note.swarm,
         "weight": note.extra["weight"],
         "temperature_changed_at": note.extra["temperature_changed_at"],
+        "speakers": note.extra.get("speakers"),
+        "tells_speakers": "speakers" in note.extra,
     }
 
 

@@ -25,7 +25,7 @@ LIMIT %(limit)s
 -- meanwhile.
 SELECT id, tenant, workspace, namespace, user_id, agent_id, session_id, swarm_id, category, content, content_hash,
        importance, confidence, tags, metadata, source, version, hits, event_at, last_hit_at, created_at, updated_at,
-       temperature_changed_at, weight
+       temperature_changed_at, weight, speakers
 FROM notes n
 WHERE id = ANY(%(ids)s) AND temperature = 'cold' AND expires_at IS NULL
   AND NOT EXISTS (SELECT FROM note_sources s WHERE s.source_id = n.id)
@@ -64,12 +64,12 @@ WHERE id = ANY(%(ids)s)
 DELETE FROM notes WHERE id = ANY(%(ids)s)
 
 -- name: find_tellers
--- Of notes whose message was corrected, each with the message of their session that has their text.
-SELECT told.id, m.id AS message
+-- Of notes whose message was corrected, each with the message of their session that has their text, and who said that.
+SELECT told.id, m.id AS message, m.name
 FROM unnest(%(ids)s::uuid[], %(sessions)s::text[], %(users)s::text[], %(contents)b::text[])
      AS told (id, session_id, user_id, content)
 CROSS JOIN LATERAL (
-    SELECT m.id FROM messages m
+    SELECT m.id, CASE WHEN m.role <> 'tool' THEN m.name END AS name FROM messages m
     WHERE m.tenant = %(tenant)s AND m.workspace = %(workspace)s AND m.namespace = %(namespace)s
       AND m.session_id = told.session_id AND m.user_id IS NOT DISTINCT FROM told.user_id AND NOT m.is_summary
       AND position(told.content IN m.content) > 0
@@ -79,20 +79,31 @@ CROSS JOIN LATERAL (
 ) m
 
 -- name: restore_notes
--- A note whose text the scope has again stays out. They are cold from now on, by which archival leaves them alone.
+-- A note whose text the scope has again stays out. They are cold from now on, by which archival leaves them alone. A file
+-- of an earlier release does not say who said them; as in migration 0071, their messages do.
 INSERT INTO notes (
     id, tenant, workspace, namespace, user_id, agent_id, session_id, swarm_id, category, content, content_hash,
     importance, confidence, tags, metadata, source, version, hits, event_at, last_hit_at, created_at, updated_at,
-    temperature, temperature_changed_at, weight
+    temperature, temperature_changed_at, weight, speakers
 )
 SELECT id, tenant, workspace, namespace, user_id, agent_id, session_id, swarm_id, category, content, content_hash,
        importance, confidence, tags, metadata, source, version, hits, event_at, last_hit_at, created_at, updated_at,
-       'cold', now(), weight
+       'cold', now(), weight,
+       CASE WHEN tells_speakers THEN speakers
+            WHEN version = 1
+                 AND source ~ '^message:[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$' THEN (
+                SELECT ARRAY[m.name] FROM messages m
+                WHERE m.id = substr(r.source, 9)::uuid AND m.tenant = r.tenant AND m.workspace = r.workspace
+                  AND m.namespace = r.namespace AND m.session_id = r.session_id
+                  AND m.created_at BETWEEN r.created_at - interval '10 minutes' AND r.created_at + interval '10 minutes'
+                  AND m.name = r.metadata ->> 'speaker')
+       END
 FROM json_to_recordset(%(rows)s::json) AS r (
     id uuid, tenant text, workspace text, namespace text, user_id text, agent_id text, session_id text, swarm_id text,
     category text, content text, content_hash bytea, importance float8, confidence float8, tags text[], metadata json,
     source text, version integer, hits bigint, event_at timestamptz, last_hit_at timestamptz, created_at timestamptz,
-    updated_at timestamptz, weight float8
+    updated_at timestamptz, weight float8, speakers text[],
+    tells_speakers boolean
 )
 ORDER BY content_hash
 ON CONFLICT DO NOTHING

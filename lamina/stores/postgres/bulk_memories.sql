@@ -11,7 +11,7 @@ WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namesp
 -- A page by id, of notes that were stored by then: what comes later was not meant.
 SELECT id, workspace, namespace, user_id, agent_id, session_id, category, content, importance, confidence, tags,
        metadata, source, version, hits, event_at, last_hit_at, temperature, weight, expires_at, created_at,
-       updated_at
+       updated_at, speakers
 FROM notes n
 WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namespace)s AND deleted_at IS NULL
   AND (expires_at IS NULL OR expires_at > statement_timestamp())
@@ -27,7 +27,7 @@ LIMIT %(limit)s
 -- Those of a page that match still, locked until the transaction ends.
 SELECT id, workspace, namespace, user_id, agent_id, session_id, category, content, importance, confidence, tags,
        metadata, source, version, hits, event_at, last_hit_at, temperature, weight, expires_at, created_at,
-       updated_at
+       updated_at, speakers
 FROM notes n
 WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namespace)s AND deleted_at IS NULL
   AND (expires_at IS NULL OR expires_at > statement_timestamp())
@@ -59,7 +59,7 @@ WITH RECURSIVE merged (id) AS (
 )
 SELECT n.id, n.workspace, n.namespace, n.user_id, n.agent_id, n.session_id, n.category, n.content, n.importance,
        n.confidence, n.tags, n.metadata, n.source, n.version, n.hits, n.event_at, n.last_hit_at, n.temperature, n.weight,
-       n.expires_at, n.created_at, n.updated_at
+       n.expires_at, n.created_at, n.updated_at, n.speakers
 FROM merged JOIN notes n ON n.id = merged.id
 WHERE n.tenant = %(tenant)s AND n.deleted_at IS NOT NULL
 

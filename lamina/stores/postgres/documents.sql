@@ -291,7 +291,7 @@ SELECT 6, p.id, CASE WHEN d.path IS NULL THEN 'passage' ELSE 'file' END, p.conte
        CASE WHEN d.path IS NULL THEN d.metadata
             ELSE json_build_object('path', d.path, 'line_start', p.line_start, 'line_end', p.line_end) END,
        d.source, NULL::timestamptz, 'warm', d.title, d.id, p.position, NULL::timestamptz, p.heading,
-       p.page, NULL::text
+       p.page, NULL::text, NULL::text[]
 FROM passages p
 JOIN documents d ON d.id = p.document_id
 WHERE p.id = ANY(%(ids)s)

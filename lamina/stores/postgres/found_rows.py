@@ -89,4 +89,5 @@ def _memory(row: FoundRow, found: Candidate) -> Memory:
         workspace=found.workspace,
         namespace=found.namespace,
         expires_at=row.expires_at,
+        speakers=tuple(row.speakers or ()),
     )

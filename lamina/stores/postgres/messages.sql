@@ -447,7 +447,7 @@ SELECT 1 AS tier, m.id, 'message' AS kind, m.content, m.occurred_at, 1.0::float8
        m.importance, m.user_id, m.agent_id, m.session_id, m.name, m.ref, '{}'::text[] AS tags, m.metadata,
        m.role AS source, NULL::timestamptz AS last_hit_at, 'warm' AS temperature, NULL::text AS title,
        NULL::uuid AS document_id, NULL::integer AS position, NULL::timestamptz AS expires_at, NULL::text AS heading,
-       NULL::integer AS page, NULL::text AS trigger
+       NULL::integer AS page, NULL::text AS trigger, NULL::text[] AS speakers
 FROM messages m
 WHERE m.id = ANY(%(ids)s) AND m.compacted_at IS NULL
   AND m.tenant = %(tenant)s AND m.workspace = %(workspace)s AND m.namespace = %(namespace)s

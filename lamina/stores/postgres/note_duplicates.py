@@ -44,6 +44,7 @@ class Original:
     Args:
         importance: Raised, if notes of this batch repeat it.
         stated: The most that it and these notes state themselves.
+        speakers: Who said it, by name.
         is_stored: Whether it is in Postgres.
         expires_at: When it expires; ``None`` means never.
     """
@@ -57,6 +58,7 @@ class Original:
     is_stored: bool
     expires_at: datetime | None = None
     stated: float = 0.0
+    speakers: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +163,9 @@ def _difference(note: Note, original: Original, cosine: float, min_cosine: float
     lasts_as_long = original.expires_at is None or (
         note.expires_at is not None and note.expires_at <= original.expires_at
     )
-    if cosine < min_cosine or not is_covered or not lasts_as_long:
+    # What Ben says of himself in nearly the words of Ann is another statement.
+    is_said_by_same = not note.speakers or note.named_speakers() == original.speakers
+    if cosine < min_cosine or not (is_covered and lasts_as_long and is_said_by_same):
         return None
     return difference_of_statements(composed(note.content), composed(original.content))
 
@@ -208,6 +212,7 @@ def _original(item: PreparedNote) -> Original:
         metadata=note.metadata,
         is_stored=False,
         expires_at=note.expires_at,
+        speakers=note.named_speakers(),
     )
 
 
@@ -283,7 +288,12 @@ async def _nearest_by_index(
 
 def _stored_original(row: DictRow) -> Original:
     names = ("id", "content", "importance", "source", "metadata", "expires_at")
-    return Original(**{name: row[name] for name in names}, tags=frozenset(row["tags"]), is_stored=True)
+    return Original(
+        **{name: row[name] for name in names},
+        tags=frozenset(row["tags"]),
+        is_stored=True,
+        speakers=tuple(row["speakers"] or ()),
+    )
 
 
 async def _raise(

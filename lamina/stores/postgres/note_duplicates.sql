@@ -3,11 +3,11 @@
 -- of vectors or reads all notes of the user, depending on how many these are; so each condition stands once, and
 -- conditions that it cannot estimate stand outside.
 SELECT asked.item, near.id, near.content, near.importance, near.source, near.tags, near.metadata, near.expires_at,
-       near.cosine
+       near.speakers, near.cosine
 FROM unnest(%(items)s::uuid[], %(embeddings)b::vector[]) AS asked (item, embedding)
 CROSS JOIN LATERAL (
-    SELECT n.id, n.content, n.importance, n.source, n.tags, n.metadata, n.expires_at, c.text_start, c.text_end,
-           1 - (c.embedding /*typed*/ <=> asked.embedding /*typed*/) AS cosine
+    SELECT n.id, n.content, n.importance, n.source, n.tags, n.metadata, n.expires_at, n.speakers, c.text_start,
+           c.text_end, 1 - (c.embedding /*typed*/ <=> asked.embedding /*typed*/) AS cosine
     FROM note_chunks c
     JOIN notes n ON n.id = c.note_id
     WHERE n.tenant = %(tenant)s AND n.workspace = %(workspace)s AND n.namespace = %(namespace)s
@@ -44,7 +44,7 @@ WHERE n.tenant = %(tenant)s AND n.workspace = %(workspace)s AND n.namespace = %(
 ORDER BY n.id
 
 -- name: read_originals
-SELECT id, content, importance, source, tags, metadata, expires_at FROM notes WHERE id = ANY(%(ids)s)
+SELECT id, content, importance, source, tags, metadata, expires_at, speakers FROM notes WHERE id = ANY(%(ids)s)
 
 -- name: raise_importance
 -- A repeated note counts as used now. Each witness raises its importance once; after that the note counts as stated.
@@ -83,7 +83,7 @@ LIMIT 1
 -- name: merge_candidates
 -- Notes of a page, and older ones that may be near to one of them. Without derived notes and those that expire, which
 -- cannot stand for others, and pinned ones, which stay as they are.
-SELECT id, user_id, content, created_at, hits, importance, confidence, last_hit_at, tags, version
+SELECT id, user_id, speakers, content, created_at, hits, importance, confidence, last_hit_at, tags, version
 FROM notes n
 WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namespace)s
   AND deleted_at IS NULL AND expires_at IS NULL

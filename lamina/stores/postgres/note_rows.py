@@ -36,6 +36,7 @@ def stored_note(row: DictRow) -> StoredNote:
         event_at=row["event_at"],
         metadata=row["metadata"],
         expires_at=row["expires_at"],
+        speakers=tuple(row["speakers"] or ()),
         **note_traits(row),
     )
     return StoredNote(

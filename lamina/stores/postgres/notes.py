@@ -12,7 +12,7 @@ from psycopg.rows import DictRow
 from psycopg.types.json import Json, Jsonb
 
 from lamina.core.areas import Area
-from lamina.core.memories import Category, Chunk, Note, NoteVersion, StoredNote
+from lamina.core.memories import MOST_SPEAKERS, Category, Chunk, Note, NoteVersion, StoredNote
 from lamina.core.paging import Page
 from lamina.core.ports import PlacedRecord
 from lamina.core.queries import (
@@ -133,7 +133,9 @@ async def insert_notes(
         raise psycopg.errors.SerializationFailure("notes: an equal note was deleted meanwhile")
     results = [NoteResult(ids[item.note.content_hash()], existed=item.id not in new) for item in prepared]
     pairs = zip(results, prepared, strict=True)
-    await _prolong(connection, [(result.id, item.note) for result, item in pairs if result.existed])
+    repeated = [(result.id, item.note) for result, item in pairs if result.existed]
+    await _prolong(connection, repeated)
+    await _add_speakers(connection, repeated)
     return results
 
 
@@ -152,7 +154,16 @@ def _columns(prepared: Sequence[PreparedNote], now: datetime) -> dict[str, Any]:
         "sources": [note.source for note in notes],
         "times": [note.event_at or now for note in notes],
         "expiries": [note.expires_at for note in notes],
+        "speakers": [Jsonb(list(note.named_speakers())) for note in notes],
     }
+
+
+async def _add_speakers(connection: Connection, repeated: Sequence[tuple[UUID, Note]]) -> None:
+    """Count who says a note again among its speakers."""
+    said = [(id_, speaker) for id_, note in repeated for speaker in note.speakers]
+    if said:
+        parameters = {"ids": [id_ for id_, _ in said], "speakers": [speaker for _, speaker in said]}
+        await connection.execute(QUERIES["add_speakers"], parameters | {"most": MOST_SPEAKERS})
 
 
 async def _prolong(connection: Connection, repeated: Sequence[tuple[UUID, Note]]) -> None:

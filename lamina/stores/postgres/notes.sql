@@ -8,22 +8,36 @@ FROM (
 ) told
 WHERE n.id = told.id AND n.deleted_at IS NULL AND n.expires_at < coalesce(told.expires_at, 'infinity')
 
+-- name: add_speakers
+-- Of notes that somebody else says, too. Where a user without a name does, it is said in the user's own name: none stands.
+UPDATE notes n
+SET speakers = CASE WHEN '' = ANY(told.speakers) THEN NULL
+                    ELSE (n.speakers || ARRAY(SELECT name FROM unnest(told.speakers) AS name
+                                              WHERE name <> ALL(n.speakers) ORDER BY name))[:%(most)s] END
+FROM (
+    SELECT id, array_agg(DISTINCT speaker) AS speakers
+    FROM unnest(%(ids)s::uuid[], %(speakers)s::text[]) AS given (id, speaker)
+    GROUP BY id
+) told
+WHERE n.id = told.id AND n.deleted_at IS NULL AND n.speakers IS NOT NULL AND NOT told.speakers <@ n.speakers
+  AND ('' = ANY(told.speakers) OR cardinality(n.speakers) < %(most)s)
+
 -- name: insert_notes
 -- In the given order, in which rows are locked. Tags come as JSON, for an array of arrays would have to be square.
 INSERT INTO notes (
     id, tenant, workspace, namespace, user_id, agent_id, session_id, swarm_id, category, content, content_hash,
     importance, confidence, tags, metadata, source, event_at, expires_at, created_at, updated_at,
-    last_hit_at, temperature_changed_at
+    last_hit_at, temperature_changed_at, speakers
 )
 SELECT t.id, %(tenant)s, %(workspace)s, %(namespace)s, %(user_id)s, %(agent_id)s, %(session_id)s, %(swarm_id)s,
        t.category, t.content, t.content_hash, t.importance, t.confidence,
        ARRAY(SELECT jsonb_array_elements_text(t.tags)), t.metadata, t.source, t.event_at, t.expires_at,
-       %(now)s, %(now)s, %(now)s, %(now)s
+       %(now)s, %(now)s, %(now)s, %(now)s, nullif(ARRAY(SELECT jsonb_array_elements_text(t.speakers)), '{}')
 FROM unnest(%(ids)s::uuid[], %(categories)s::text[], %(contents)b::text[], %(hashes)s::bytea[],
             %(importances)s::float8[], %(confidences)s::float8[], %(tags)s::jsonb[], %(metadata)b::json[],
-            %(sources)b::text[], %(times)s::timestamptz[], %(expiries)s::timestamptz[])
+            %(sources)b::text[], %(times)s::timestamptz[], %(expiries)s::timestamptz[], %(speakers)s::jsonb[])
      WITH ORDINALITY AS t (id, category, content, content_hash, importance, confidence, tags, metadata, source,
-                           event_at, expires_at, place)
+                           event_at, expires_at, speakers, place)
 ORDER BY t.place
 ON CONFLICT (tenant, workspace, namespace, user_id, content_hash) WHERE deleted_at IS NULL DO NOTHING
 RETURNING id
@@ -47,7 +61,7 @@ FROM unnest(%(chunk_ids)s::uuid[], %(chunks)s::int[], %(starts)s::int[], %(ends)
 -- name: get_note_for_update
 SELECT id, workspace, namespace, user_id, agent_id, session_id, category, content, importance, confidence, tags,
        metadata, source, version, hits, event_at, last_hit_at, temperature, weight, expires_at, created_at,
-       updated_at
+       updated_at, speakers
 FROM notes
 WHERE id = %(id)s AND tenant = %(tenant)s AND deleted_at IS NULL
   AND (expires_at IS NULL OR expires_at > statement_timestamp())
@@ -76,10 +90,13 @@ UPDATE notes
 SET category = %(category)s, content = %(content)s, content_hash = %(content_hash)s, importance = %(importance)s,
     confidence = %(confidence)s, tags = %(tags)s, metadata = %(metadata)s, event_at = %(event_at)s,
     expires_at = %(expires_at)s, weight = 1,
+    -- Nobody said the new text.
+    speakers = CASE WHEN content = %(content)s THEN speakers END,
     version = version + 1, updated_at = %(now)s, last_hit_at = greatest(last_hit_at, %(now)s)
 WHERE id = %(id)s
 RETURNING id, workspace, namespace, user_id, agent_id, session_id, category, content, importance, confidence, tags,
-          metadata, source, version, hits, event_at, last_hit_at, temperature, weight, expires_at, created_at, updated_at
+          metadata, source, version, hits, event_at, last_hit_at, temperature, weight, expires_at, created_at, updated_at,
+          speakers
 
 -- name: delete_note_chunks
 DELETE FROM note_chunks WHERE note_id = %(id)s
@@ -134,12 +151,13 @@ FOR UPDATE
 -- name: hand_over_notes
 -- Those of these notes, which are locked, whose text another message of their session holds: they are drawn from that
 -- one. It is locked, or a correction of it at this moment would leave them.
-UPDATE notes n SET source = 'message:' || said.id
+UPDATE notes n SET source = 'message:' || said.id,
+    speakers = CASE WHEN said.name IS NOT NULL THEN ARRAY[said.name] END
 FROM (
-    SELECT told.id AS note, m.id
+    SELECT told.id AS note, m.id, m.name
     FROM unnest(%(ids)s::uuid[]) AS told (id)
     CROSS JOIN LATERAL (
-        SELECT m.id FROM notes d
+        SELECT m.id, CASE WHEN m.role <> 'tool' THEN m.name END AS name FROM notes d
         JOIN messages m ON (m.tenant, m.workspace, m.namespace, m.session_id)
                            = (d.tenant, d.workspace, d.namespace, d.session_id)
         WHERE d.id = told.id AND m.user_id IS NOT DISTINCT FROM d.user_id AND m.id <> %(message)s AND NOT m.is_summary
@@ -206,7 +224,7 @@ SELECT id FROM released WHERE deleted_at IS NULL
 -- name: get_note
 SELECT id, workspace, namespace, user_id, agent_id, session_id, category, content, importance, confidence, tags,
        metadata, source, version, hits, event_at, last_hit_at, temperature, weight, expires_at, created_at,
-       updated_at
+       updated_at, speakers
 FROM notes
 WHERE id = %(id)s AND tenant = %(tenant)s AND deleted_at IS NULL
   AND (expires_at IS NULL OR expires_at > statement_timestamp())
@@ -222,7 +240,7 @@ ORDER BY version
 -- name: list_notes
 SELECT id, workspace, namespace, user_id, agent_id, session_id, category, content, importance, confidence, tags,
        metadata, source, version, hits, event_at, last_hit_at, temperature, weight, expires_at, created_at,
-       updated_at
+       updated_at, speakers
 FROM notes n
 WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namespace)s AND deleted_at IS NULL
   AND (expires_at IS NULL OR expires_at > statement_timestamp())
@@ -483,7 +501,7 @@ WHERE id = ANY(%(ids)s) AND tenant = %(tenant)s AND deleted_at IS NULL
 -- changed since a source ranked it.
 SELECT 2, n.id, n.category, n.content, n.event_at, n.confidence, n.importance, n.user_id, n.agent_id, n.session_id,
        NULL, NULL, n.tags, n.metadata, n.source, n.last_hit_at, n.temperature, NULL, NULL::uuid, NULL::integer,
-       n.expires_at, NULL::text, NULL::integer, NULL::text
+       n.expires_at, NULL::text, NULL::integer, NULL::text, n.speakers
 FROM notes n
 WHERE n.id = ANY(%(ids)s) AND n.deleted_at IS NULL
   AND (n.expires_at IS NULL OR n.expires_at > statement_timestamp())

@@ -299,7 +299,7 @@ SELECT id FROM procedures WHERE id = ANY(%(ids)s) AND tenant = %(tenant)s AND de
 -- changed since a source ranked it.
 SELECT 5, p.id, 'procedure', p.action, p.created_at, 1.0, p.strength, NULL, p.agent_id, NULL, NULL, NULL, p.tags,
        p.metadata, p.source, p.last_used_at, 'warm', NULL, NULL::uuid, NULL::integer, NULL::timestamptz, NULL,
-       NULL::integer, p.trigger
+       NULL::integer, p.trigger, NULL::text[]
 FROM procedures p
 WHERE p.id = ANY(%(ids)s) AND p.deleted_at IS NULL
   AND p.tenant = %(tenant)s AND p.workspace = %(workspace)s AND p.namespace = %(namespace)s

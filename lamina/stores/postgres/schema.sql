@@ -681,6 +681,7 @@ CREATE TABLE public.notes (
     expires_at timestamp with time zone,
     merged_into uuid,
     raised_by text[] DEFAULT '{}'::text[] NOT NULL,
+    speakers text[],
     CONSTRAINT notes_category_check CHECK ((category = ANY (ARRAY['decision'::text, 'outcome'::text, 'strategy'::text, 'note'::text, 'interaction'::text, 'fact'::text, 'preference'::text, 'skill'::text, 'insight'::text]))),
     CONSTRAINT notes_confidence_check CHECK (((confidence >= (0)::double precision) AND (confidence <= (1)::double precision))),
     CONSTRAINT notes_importance_check CHECK (((importance >= (0)::double precision) AND (importance <= (1)::double precision))),

@@ -110,6 +110,7 @@ class FoundRow(NamedTuple):
     heading: str | None
     page: int | None
     trigger: str | None
+    speakers: list[str] | None
 
 
 @dataclass(frozen=True, slots=True)

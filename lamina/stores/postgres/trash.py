@@ -8,8 +8,9 @@ from uuid import UUID
 
 import psycopg
 from psycopg.rows import DictRow
-from psycopg.types.json import Json
+from psycopg.types.json import Json, Jsonb
 
+from lamina.core.memories import Note
 from lamina.core.paging import Page
 from lamina.core.scope import Scope
 from lamina.core.trash import Discarded, TrashKind
@@ -135,9 +136,17 @@ async def hand_on_told(connection: Connection, tenant: str, entry: Discarded, wa
     await connection.execute(QUERIES["hand_on_told"], {**notes, **told})
 
 
-async def rewrite_notes(connection: Connection, tenant: str, expiries: Mapping[UUID, datetime | None]) -> None:
-    """Let notes that came back, since they are written again, expire as is written now, and forget their sources."""
-    parameters = {"tenant": tenant, "ids": list(expiries), "expiries": list(expiries.values())}
+async def rewrite_notes(connection: Connection, tenant: str, written: Mapping[UUID, Note]) -> None:
+    """Let notes that came back, since they are written again, expire and have speakers as is written now.
+
+    Their sources are forgotten.
+    """
+    parameters = {
+        "tenant": tenant,
+        "ids": list(written),
+        "expiries": [note.expires_at for note in written.values()],
+        "speakers": [Jsonb(list(note.named_speakers())) for note in written.values()],
+    }
     await connection.execute(QUERIES["rewrite_notes"], parameters)
 
 

@@ -147,12 +147,12 @@ WHERE n.tenant = %(tenant)s AND n.id = w.id AND n.id = ANY(%(ids)s) AND n.delete
 RETURNING n.id
 
 -- name: rewrite_notes
--- Notes that came back since they are written again: they last, and rest on others, as is written now.
+-- Notes that came back since they are written again: they last, rest on others and are somebody's words as is written now.
 WITH freed AS (
     DELETE FROM note_sources WHERE note_id = ANY(%(ids)s)
 )
-UPDATE notes n SET expires_at = w.expires_at
-FROM unnest(%(ids)s::uuid[], %(expiries)s::timestamptz[]) AS w (id, expires_at)
+UPDATE notes n SET expires_at = w.expires_at, speakers = nullif(ARRAY(SELECT jsonb_array_elements_text(w.speakers)), '{}')
+FROM unnest(%(ids)s::uuid[], %(expiries)s::timestamptz[], %(speakers)s::jsonb[]) AS w (id, expires_at, speakers)
 WHERE n.tenant = %(tenant)s AND n.id = w.id
 
 -- name: revive_notes
