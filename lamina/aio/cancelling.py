@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Collection
 from typing import Any
 
-STEP_S = 1.0
+STEP_S = 0.2
 
 
 async def cancel_all(tasks: Collection["asyncio.Task[Any]"]) -> None:
@@ -12,9 +12,18 @@ async def cancel_all(tasks: Collection["asyncio.Task[Any]"]) -> None:
 
     In Python 3.11 a ``wait_for`` whose result comes together with a cancellation returns the result and forgets the
     cancellation. A pool of connections waits so: a task that was to end went on for ever, and so did who waited for it.
+
+    Raises:
+        asyncio.CancelledError: Once all have ended, if the caller was cancelled meanwhile.
     """
+    cancelled: asyncio.CancelledError | None = None
     while pending := [task for task in tasks if not task.done()]:
         for task in pending:
             task.cancel()
-        await asyncio.wait(pending, timeout=STEP_S)
+        try:
+            await asyncio.wait(pending, timeout=STEP_S)
+        except asyncio.CancelledError as error:
+            cancelled = error
     await asyncio.gather(*tasks, return_exceptions=True)
+    if cancelled is not None:
+        raise cancelled

@@ -55,3 +55,27 @@ async def test_a_task_that_loses_several_cancellations_gets_as_many_as_it_needs(
         await cancel_all([task])
 
     assert task.done()
+
+
+async def test_a_caller_that_is_cancelled_itself_leaves_no_task_behind() -> None:
+    """A follower of the indexer went on beside a service that had ended."""
+    lost = count()
+
+    async def stay() -> None:
+        while next(lost) < 3:
+            try:
+                await asyncio.sleep(60)
+            except asyncio.CancelledError:
+                continue
+
+    task = asyncio.create_task(stay())
+    await asyncio.sleep(0)
+    caller = asyncio.create_task(cancel_all([task]))
+    for _ in range(3):
+        await asyncio.sleep(0)
+    caller.cancel()
+    async with asyncio.timeout(30):
+        await asyncio.wait([caller])
+
+    assert caller.cancelled()
+    assert task.done()
