@@ -4,7 +4,8 @@ import asyncio
 from collections.abc import Collection
 from typing import Any
 
-STEP_S = 0.2
+FIRST_STEP_S, LONGEST_STEP_S = 0.2, 1.0
+"""Seconds until tasks that have not ended are cancelled again, which breaks off whatever they were cleaning up."""
 
 
 async def cancel_all(tasks: Collection["asyncio.Task[Any]"]) -> None:
@@ -16,14 +17,18 @@ async def cancel_all(tasks: Collection["asyncio.Task[Any]"]) -> None:
     Raises:
         asyncio.CancelledError: Once all have ended, if the caller was cancelled meanwhile.
     """
+    clock, step_s = asyncio.get_running_loop().time, FIRST_STEP_S
     cancelled: asyncio.CancelledError | None = None
     while pending := [task for task in tasks if not task.done()]:
         for task in pending:
             task.cancel()
-        try:
-            await asyncio.wait(pending, timeout=STEP_S)
-        except asyncio.CancelledError as error:
-            cancelled = error
+        again_at, step_s = clock() + step_s, min(2 * step_s, LONGEST_STEP_S)
+        # The caller may be cancelled in every turn of the loop, as a scope of anyio does; its tasks are not.
+        while (left_s := again_at - clock()) > 0 and not all(task.done() for task in pending):
+            try:
+                await asyncio.wait(pending, timeout=left_s)
+            except asyncio.CancelledError as error:
+                cancelled = error
     await asyncio.gather(*tasks, return_exceptions=True)
     if cancelled is not None:
         raise cancelled

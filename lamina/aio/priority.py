@@ -3,13 +3,15 @@
 import os
 import sys
 import threading
+from contextlib import suppress
 
 NICENESS = 5
 """Beside a thread of the usual urgency on the same processor, one that stands back has a quarter of it."""
 
 
 def stand_back() -> None:
-    """Make this thread less urgent than the rest; on Linux alone, where a thread has its own niceness."""
+    """Make this thread less urgent than the rest, where that can be: on Linux a thread has its own niceness."""
     if sys.platform == "linux":
         thread = threading.get_native_id()
-        os.setpriority(os.PRIO_PROCESS, thread, os.getpriority(os.PRIO_PROCESS, thread) + NICENESS)
+        with suppress(OSError):  # A hardened unit or container may forbid the call.
+            os.setpriority(os.PRIO_PROCESS, thread, os.getpriority(os.PRIO_PROCESS, thread) + NICENESS)

@@ -28,8 +28,9 @@ GATHER_S = 0.03
 LONGEST_PAUSE_S = 5.0
 # Their sequence numbers are a parameter of every query for further rows, and a crash repeats them.
 MAX_UNFLUSHED = 4096
-FLUSH_SHARE, LONGEST_UNFLUSHED_S = 20, 5.0
-"""While changes keep coming, flushes take a twentieth of the time; but none waits longer than this for its own."""
+FLUSH_SHARE, LONGEST_UNFLUSHED_S = 20, 1.5
+"""While changes keep coming, flushes take a twentieth of the time; but no change waits longer than this for its own:
+until then no answer of its scope is kept, and no erasure is complete."""
 LOOK_S = 1.0
 GIVE_UP_EVERY_S = 3600.0
 # Projections of whose rows a part is taken at once, though more wait.

@@ -16,7 +16,7 @@ class IndexerSettings(Section):
         0.5,
         gt=0,
         description="Seconds for which applied changes wait for more, to be flushed together; they are visible "
-        "already. While more keep coming, they wait until flushes take a twentieth of the time, and 5 s at most.",
+        "already. While more keep coming, they wait until flushes take a twentieth of the time, and 1.5 s at most.",
     )
     poll_interval_s: float = Field(2.0, gt=0, description="Longest sleep without a notification, in seconds.")
 

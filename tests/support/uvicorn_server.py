@@ -7,6 +7,8 @@ from contextlib import asynccontextmanager
 
 import uvicorn
 
+from lamina.aio.cancelling import cancel_all
+
 LOOKS, LOOK_S = 10, 0.01
 
 
@@ -36,3 +38,6 @@ async def serving(config: uvicorn.Config, sockets: Sequence[socket.socket] | Non
             if not server.server_state.connections:
                 break
             await asyncio.sleep(LOOK_S)
+        for connection in list(server.server_state.connections):
+            connection.transport.abort()
+        await cancel_all(server.server_state.tasks.copy())

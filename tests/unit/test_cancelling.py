@@ -1,4 +1,5 @@
 import asyncio
+from contextlib import suppress
 from itertools import count
 
 import pytest
@@ -57,25 +58,27 @@ async def test_a_task_that_loses_several_cancellations_gets_as_many_as_it_needs(
     assert task.done()
 
 
-async def test_a_caller_that_is_cancelled_itself_leaves_no_task_behind() -> None:
+async def test_a_caller_that_is_cancelled_itself_again_and_again_leaves_no_task_behind_and_lets_it_clean_up() -> None:
     """A follower of the indexer went on beside a service that had ended."""
-    lost = count()
+    is_clean = False
 
     async def stay() -> None:
-        while next(lost) < 3:
-            try:
-                await asyncio.sleep(60)
-            except asyncio.CancelledError:
-                continue
+        nonlocal is_clean
+        with suppress(asyncio.CancelledError):
+            await asyncio.sleep(60)
+        for _ in range(20):
+            await asyncio.sleep(0)
+        is_clean = True
 
     task = asyncio.create_task(stay())
     await asyncio.sleep(0)
     caller = asyncio.create_task(cancel_all([task]))
-    for _ in range(3):
+    for _ in range(10):
         await asyncio.sleep(0)
-    caller.cancel()
+        caller.cancel()
     async with asyncio.timeout(30):
         await asyncio.wait([caller])
 
     assert caller.cancelled()
     assert task.done()
+    assert is_clean

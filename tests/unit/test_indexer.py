@@ -83,7 +83,6 @@ async def until(condition: object) -> None:
     pytest.fail("it never happened")
 
 
-@in_virtual_time
 @pytest.mark.parametrize(
     ("applied_at", "flush_s", "due"),
     [
@@ -95,12 +94,13 @@ async def until(condition: object) -> None:
         (99.0, 9.0, 15.0),
     ],
 )
-async def test_a_flush_waits_for_a_pause_and_takes_a_twentieth_of_the_time(
+def test_a_flush_waits_for_a_pause_and_takes_a_twentieth_of_the_time(
     applied_at: float, flush_s: float, due: float
 ) -> None:
     assert flush_due(10.0, applied_at, interval_s=0.5, flush_s=flush_s) == pytest.approx(due)
 
 
+@in_virtual_time
 async def test_a_change_is_visible_before_it_is_flushed_and_leaves_the_outbox_after() -> None:
     outbox, projection = MemoryOutbox(), MemoryProjection()
     outbox.write(1, version=1)
