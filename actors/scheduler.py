@@ -19,9 +19,9 @@ from lamina.core.areas import Area
 from lamina.core.metrics import JOB_ORDERS, CallOutcome
 from lamina.core.runs import BY_SCHEDULE, JobName, Order, Run, RunState
 from lamina.errors import LaminaError, describe_error
+from lamina.host.private_files import deny_others
 from lamina.maintenance.driver import RETRIED
 from lamina.maintenance.schedule import schedules
-from lamina.private_files import deny_others
 from lamina.settings.loading import Settings
 from lamina.stores.postgres.connection import Connection, listen
 from lamina.stores.postgres.generations import lacks_vectors

@@ -23,7 +23,7 @@ from benchmarks.report import publish, stage, table
 from benchmarks.service import Endpoint, service
 from benchmarks.timing import run_all, until_indexed
 from lamina.client import AsyncClient
-from lamina.extras import needing
+from lamina.host.extras import needing
 from lamina.text.words import estimated_tokens
 
 PROMPTS = Path(__file__).with_name("prompts")

@@ -9,11 +9,11 @@ from pathlib import Path
 from benchmarks.job_data import settle
 from benchmarks.report import stage
 from benchmarks.timing import run_all
+from lamina.cli.local import LOCAL_TENANT
 from lamina.core.memories import Chunk, Message, Note, Role
 from lamina.core.ports import Embedder
 from lamina.core.scope import Scope
 from lamina.ingest.turns import Recorder
-from lamina.local import LOCAL_TENANT
 from lamina.settings.loading import load_settings
 from lamina.settings.stores import PostgresServerSettings
 from lamina.settings.writing import WriteSettings

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from deployments import up
 from deployments.databases import Report
-from lamina.local import LocalService
+from lamina.cli.local import LocalService
 from lamina.settings.loading import Settings
 
 # Names the environment variable that names the folder of the files.

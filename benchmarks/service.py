@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from benchmarks.report import stage
+from lamina.cli.local import find_service
 from lamina.errors import Unavailable
-from lamina.local import find_service
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 LAMINA = Path(sys.executable).parent / "lamina"

@@ -20,7 +20,7 @@ from benchmarks.service import REPOSITORY, Endpoint, service
 from benchmarks.timing import Latencies
 from lamina.client import AsyncClient
 from lamina.errors import NotFound, PreconditionFailed, Unavailable
-from lamina.extras import are_installed
+from lamina.host.extras import are_installed
 
 FIND_DEADLINE_S = 60.0
 LISTED = 1000

@@ -6,9 +6,9 @@ from typing import Any, Self
 
 import psycopg
 
+from lamina.cli.local import ensure_local_key
 from lamina.embedded import EmbeddedFalkorDB, EmbeddedPostgres
 from lamina.errors import Misconfigured
-from lamina.local import ensure_local_key
 from lamina.settings.loading import Settings
 from lamina.settings.stores import (
     EmbeddedFalkorDBSettings,

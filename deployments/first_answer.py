@@ -5,9 +5,9 @@ from typing import Any
 
 import httpx
 
-from lamina.authorities import no_authorities
+from lamina.cli.local import LocalService
 from lamina.core.tiers import TIERS, TierName
-from lamina.local import LocalService
+from lamina.host.authorities import no_authorities
 from lamina.search.query_embedding import EMBEDDER
 
 # Of nobody: what a search finds counts as a hit.

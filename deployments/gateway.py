@@ -30,11 +30,11 @@ from deployments.restarts import GATEWAY_HEADER
 from lamina.api.openai.answers import AnswerReader, ModelAnswer, reader_of
 from lamina.api.openai.cached_answers import KeptAnswer
 from lamina.api.openai.requests import ModelRequest, Said, Shape, ToolResult, read_request, storable, with_block
-from lamina.authorities import trusted_authorities
 from lamina.core.principals import Principal, Verb
 from lamina.core.quotas import Resource, spend
 from lamina.core.tiers import TIERS
 from lamina.errors import InvalidInput, LaminaError, Overloaded, Unavailable, describe_error
+from lamina.host.authorities import trusted_authorities
 from lamina.policies.caching.cache_keys import digest
 from lamina.settings.doors import GatewaySettings
 from lamina.settings.loading import Settings, served_tiers

@@ -21,7 +21,7 @@ from lamina.core.json_values import read_json
 from lamina.core.principals import VERBS_OF, Principal, Verb
 from lamina.core.tokens import scope_of
 from lamina.errors import InsufficientScope, InvalidInput
-from lamina.extras import needing
+from lamina.host.extras import needing
 from lamina.text.hygiene import shorten
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from lamina.core.ports import Change, Projection, Rebuildable
 from lamina.core.queries import Failure, Query, Ranking
 from lamina.core.tiers import PROJECTIONS, ProjectionName, Source, TierName
 from lamina.errors import Unavailable
-from lamina.private_files import deny_others
+from lamina.host.private_files import deny_others
 from lamina.projections.audit import Drift, audit
 from lamina.projections.lost_data import StoreWatch
 from lamina.projections.ownership import claim_installation, claim_projection

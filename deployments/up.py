@@ -26,9 +26,9 @@ from deployments.environment import can_run_ha_proxy, free_port, is_free, ray_en
 from deployments.first_answer import LATER, FirstAnswer, store_states
 from deployments.preflight import refuse_contradictions, with_topology
 from lamina.aio.probing import OK
+from lamina.cli.local import LocalService, data_dir_lock
 from lamina.core.tiers import TIERS
 from lamina.errors import Misconfigured, Unavailable
-from lamina.local import LocalService, data_dir_lock
 from lamina.models.processors import processors
 from lamina.settings.loading import Settings, kept_projections, served_tiers
 

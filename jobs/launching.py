@@ -6,7 +6,7 @@ from uuid import UUID
 import ray
 
 from jobs.runner import TRIES, process_loop, resume
-from lamina.private_files import deny_others
+from lamina.host.private_files import deny_others
 from lamina.settings.jobs import JobsSettings
 from lamina.settings.loading import Settings
 

@@ -17,9 +17,9 @@ from jobs.projections import build_audits
 from lamina.core.metrics import JOB_ENDS, JOB_ROWS, JOB_SECONDS, Meter
 from lamina.core.runs import JobName, Order, Run, RunCounts, RunState, error_line
 from lamina.errors import LaminaError
+from lamina.host.private_files import deny_others
 from lamina.maintenance.driver import FanOut, fan_out_over
 from lamina.maintenance.undo import Undo
-from lamina.private_files import deny_others
 from lamina.settings.jobs import JobsSettings
 from lamina.settings.loading import Settings
 from lamina.settings.section import MIB

@@ -3,7 +3,7 @@
 import sys
 
 from lamina.errors import Misconfigured
-from lamina.extras import needing
+from lamina.host.extras import needing
 
 
 def main() -> None:

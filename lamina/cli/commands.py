@@ -13,8 +13,21 @@ from rich.logging import RichHandler
 from rich.markup import escape
 from rich.table import Table
 
-from lamina import __version__, sample
-from lamina.cli import caches, config, connect, folders, jobs, keys, mcp, memories, projections, quotas, receipts
+from lamina import __version__
+from lamina.cli import (
+    caches,
+    config,
+    connect,
+    folders,
+    jobs,
+    keys,
+    mcp,
+    memories,
+    projections,
+    quotas,
+    receipts,
+    sample,
+)
 from lamina.cli.common import (
     LONG_TIMEOUT_S,
     ConfigOption,
@@ -32,10 +45,10 @@ from lamina.cli.common import (
     settings_of,
 )
 from lamina.cli.console import console, errors
+from lamina.cli.local import LocalService
 from lamina.client import Client
 from lamina.client.files import document_of_file, files_of, upload_batches
 from lamina.errors import LaminaError, Misconfigured
-from lamina.local import LocalService
 
 app = typer.Typer(
     name="lamina", help="Tiered memory for swarms of agents.", no_args_is_help=True, pretty_exceptions_enable=False

@@ -13,13 +13,13 @@ from rich.markup import escape
 
 import lamina
 from lamina.cli.console import console, errors
+from lamina.cli.local import find_service
 from lamina.client import Client
 from lamina.client.client import DEFAULT_TIMEOUT_S
 from lamina.embedded import running_url
 from lamina.errors import LaminaError, Misconfigured
-from lamina.local import find_service
-from lamina.private_files import deny_others
-from lamina.secret_files import read_secret, variable_or_file
+from lamina.host.private_files import deny_others
+from lamina.host.secret_files import read_secret, variable_or_file
 from lamina.settings.loading import Settings, load_settings
 from lamina.settings.stores import EmbeddedPostgresSettings, PostgresServerSettings
 

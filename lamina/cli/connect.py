@@ -20,7 +20,7 @@ from lamina.cli.console import console
 from lamina.cli.hook import HOOK_TIMEOUT_S, MOST_TEXT_CHARS
 from lamina.core.scope import DEFAULT_WORKSPACE
 from lamina.errors import InvalidInput
-from lamina.private_files import private_opener
+from lamina.host.private_files import private_opener
 from lamina.text import jsonc
 
 BACKUP = ".lamina-backup"

@@ -17,7 +17,7 @@ from lamina.cli.common import (
 )
 from lamina.client import AsyncClient
 from lamina.core.scope import DEFAULT_WORKSPACE
-from lamina.extras import needing
+from lamina.host.extras import needing
 
 
 def serve(

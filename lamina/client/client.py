@@ -14,14 +14,14 @@ import httpx
 from pydantic import BaseModel
 from pydantic_core import to_jsonable_python
 
-from lamina.authorities import no_authorities, trusted_authorities
 from lamina.client.answers import is_missing, is_unrouted, parse, pause_s, read, unreachable
 from lamina.client.calls import Calls
 from lamina.client.event_stream import events_in, lines_of
 from lamina.client.routes import Call, Command, Json, ListCall, ListRoute, Method, unsendable
 from lamina.core.masking import mask_secrets
 from lamina.errors import Misconfigured
-from lamina.secret_files import variable_or_file
+from lamina.host.authorities import no_authorities, trusted_authorities
+from lamina.host.secret_files import variable_or_file
 
 DEFAULT_URL = "http://127.0.0.1:8000"
 DEFAULT_TIMEOUT_S = 60.0

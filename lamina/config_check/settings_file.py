@@ -12,7 +12,7 @@ from lamina.config_check.fields import chosen_models, field_paths, models_in
 from lamina.config_check.findings import Finding, Place, suggest_name, warning
 from lamina.config_check.model_errors import describe_errors
 from lamina.core.masking import is_secret, mask_secrets
-from lamina.secret_files import FILE_SUFFIX
+from lamina.host.secret_files import FILE_SUFFIX
 from lamina.settings.loading import ENV_PREFIX, OTHER_VARIABLES, Settings
 
 # Stands for a value that a Secret or the environment will give.

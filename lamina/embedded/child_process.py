@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from lamina.errors import Misconfigured
-from lamina.private_files import OTHERS, close_to_others, every_path, make_private
+from lamina.host.private_files import OTHERS, close_to_others, every_path, make_private
 
 logger = logging.getLogger(__name__)
 STOP_TIMEOUT_S = 20.0

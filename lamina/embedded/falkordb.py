@@ -18,7 +18,7 @@ from pathlib import Path
 
 from lamina.embedded.child_process import STOP_TIMEOUT_S, ChildServer, die_with_parent, wheel_folder
 from lamina.errors import Misconfigured
-from lamina.private_files import OTHERS, private_opener
+from lamina.host.private_files import OTHERS, private_opener
 from lamina.settings.stores import EmbeddedFalkorDBSettings
 
 logger = logging.getLogger(__name__)

@@ -20,7 +20,7 @@ from lamina.embedded.child_process import (
     wheel_folder,
 )
 from lamina.errors import Misconfigured
-from lamina.private_files import OTHERS, private_opener
+from lamina.host.private_files import OTHERS, private_opener
 from lamina.settings.stores import EmbeddedPostgresSettings
 
 logger = logging.getLogger(__name__)

@@ -9,7 +9,7 @@ from apscheduler.triggers.cron import CronTrigger
 from lamina.core.cron import trigger_of
 from lamina.core.runs import JOB_NAMES, JobName
 from lamina.errors import Misconfigured
-from lamina.extras import are_installed
+from lamina.host.extras import are_installed
 from lamina.settings.jobs import OFF, ScheduleSettings
 
 

@@ -4,11 +4,11 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from lamina.authorities import trusted_authorities
 from lamina.core.ports import Clock
 from lamina.core.quotas import Resource, spend
 from lamina.errors import Misconfigured, Unavailable
-from lamina.extras import needing
+from lamina.host.authorities import trusted_authorities
+from lamina.host.extras import needing
 from lamina.models.backoff import asked_wait_s, backoff_s, may_pass
 from lamina.models.token_budget import TokenBudget
 from lamina.settings.models import LanguageModelSettings

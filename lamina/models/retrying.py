@@ -9,8 +9,8 @@ from typing import Any
 
 import httpx
 
-from lamina.authorities import trusted_authorities
 from lamina.errors import ModelLimit, TextRefused, Unavailable
+from lamina.host.authorities import trusted_authorities
 from lamina.models.backoff import asked_wait_s, backoff_s, may_pass, refuses_request
 from lamina.settings.models import EndpointCalls
 

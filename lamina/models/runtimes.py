@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Literal
 
 from lamina.errors import Misconfigured
-from lamina.extras import are_installed
+from lamina.host.extras import are_installed
 
 Runtime = Literal["onnx", "torch"]
 Precision = Literal["auto", "float32", "bfloat16", "float16", "int8"]

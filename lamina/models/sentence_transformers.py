@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from lamina.core.ports import ModelReport
 from lamina.errors import Misconfigured
-from lamina.extras import needing
+from lamina.host.extras import needing
 from lamina.models.packaged import model_path
 from lamina.models.passes import CPU_TOKENS
 from lamina.models.prefixes import identity, prefixes_of

@@ -4,7 +4,7 @@ import os
 from collections.abc import Sequence
 
 from lamina.errors import Misconfigured
-from lamina.extras import needing
+from lamina.host.extras import needing
 
 
 class TorchCrossEncoder:

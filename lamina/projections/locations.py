@@ -7,7 +7,7 @@ from typing import assert_never
 from uuid import uuid4
 
 from lamina.core.tiers import ProjectionName
-from lamina.private_files import make_private, private_opener
+from lamina.host.private_files import make_private, private_opener
 from lamina.settings.loading import Settings, store_settings
 from lamina.settings.stores import (
     EmbeddedFalkorDBSettings,

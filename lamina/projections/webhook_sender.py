@@ -9,7 +9,7 @@ import httpx
 from lamina.api.events import EventOut
 from lamina.core.events import StoredEvent
 from lamina.core.webhooks import DeliveryPolicy, NotTaken, Webhook, allowed_addresses
-from lamina.extras import needing
+from lamina.host.extras import needing
 
 with needing("serve", "webhooks are signed"):
     import standardwebhooks

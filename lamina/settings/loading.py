@@ -26,7 +26,7 @@ from yaml import YAMLError
 from lamina.core.masking import is_secret, mask_secrets
 from lamina.core.tiers import PROJECTIONS, TIERS, ProjectionName, TierName
 from lamina.errors import Misconfigured
-from lamina.secret_files import FILE_SUFFIX, variable_or_file
+from lamina.host.secret_files import FILE_SUFFIX, variable_or_file
 from lamina.settings.aliases import aliased
 from lamina.settings.caches import CachesSettings
 from lamina.settings.doors import AuthSettings, GatewaySettings, McpSettings

@@ -9,7 +9,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from lamina.core.seals import load_private_key, new_private_key
 from lamina.errors import InvalidInput, Misconfigured
-from lamina.private_files import make_private
+from lamina.host.private_files import make_private
 
 FILE = "receipts.pem"
 

@@ -7,11 +7,11 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from lamina.authorities import trusted_authorities
 from lamina.core.principals import Principal
 from lamina.core.tokens import ClaimRules, principal_of_claims
 from lamina.errors import InvalidToken, Unavailable
-from lamina.extras import needing
+from lamina.host.authorities import trusted_authorities
+from lamina.host.extras import needing
 
 if TYPE_CHECKING:
     import httpx

@@ -4,7 +4,7 @@ from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING
 
-from lamina.extras import needing
+from lamina.host.extras import needing
 from lamina.maintenance.archived_notes import ArchivedNotes
 from lamina.settings.loading import Settings
 from lamina.stores.postgres.archive_catalog import ArchiveCatalog

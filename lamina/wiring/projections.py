@@ -9,7 +9,7 @@ from typing import Any, Generic, Protocol, TypeVar, assert_never
 from lamina.core.ports import AuditableProjection, Identified, Marked
 from lamina.core.tiers import PROJECTIONS, ProjectionName
 from lamina.errors import Misconfigured
-from lamina.extras import needing
+from lamina.host.extras import needing
 from lamina.projections.locations import OwnedFolder, collection_name, identify_folder, index_name, index_path
 from lamina.projections.ownership import IdentifiedStore, ServerStore, is_new_store
 from lamina.settings.loading import Settings

@@ -7,7 +7,7 @@ from lamina.aio.circuit_breaker import BreakerPolicy, CircuitBreaker
 from lamina.core.metrics import UNMEASURED, Meter
 from lamina.core.ports import Reranker
 from lamina.errors import Misconfigured
-from lamina.extras import needing
+from lamina.host.extras import needing
 from lamina.models.packaged import model_folder
 from lamina.models.processors import model_threads
 from lamina.models.runtimes import is_torch_installed

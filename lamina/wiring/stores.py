@@ -10,7 +10,7 @@ from psycopg.conninfo import conninfo_to_dict
 
 from lamina.core.ports import ModelIdentity, ReportingModel
 from lamina.errors import Misconfigured
-from lamina.extras import needing
+from lamina.host.extras import needing
 from lamina.models.hashing import HashingModel
 from lamina.models.prefixes import endpoint_identity
 from lamina.models.runtimes import is_torch_installed, runtime

@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 
 from lamina.cli.common import address_of
+from lamina.cli.local import LocalService, data_dir_lock, find_service
 from lamina.errors import Misconfigured
-from lamina.local import LocalService, data_dir_lock, find_service
 
 HOLDER = """
 import sys, time
 from pathlib import Path
-from lamina.local import data_dir_lock
+from lamina.cli.local import data_dir_lock
 with data_dir_lock(Path(sys.argv[1])):
     print("held", flush=True)
     time.sleep(600)

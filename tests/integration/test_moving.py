@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from lamina import sample
+from lamina.cli import sample
 from lamina.cli.projections import fill_store
 from lamina.core.ports import Model
 from lamina.core.principals import KeyRole

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from lamina.cli.common import guarded
+from lamina.cli.local import LocalService, data_dir_lock, ensure_local_key
 from lamina.embedded import EmbeddedFalkorDB, EmbeddedPostgres
-from lamina.local import LocalService, data_dir_lock, ensure_local_key
-from lamina.private_files import OTHERS, every_path, make_private
+from lamina.host.private_files import OTHERS, every_path, make_private
 from lamina.projections.locations import identify_folder
 from lamina.settings.stores import EmbeddedFalkorDBSettings, EmbeddedPostgresSettings
 from lamina.stores.archive.files import _replace_on_disk

@@ -15,7 +15,7 @@ import pytest
 
 from benchmarks.replica_watch import pss_mb
 from deployments.reaper import processes_of
-from lamina import sample
+from lamina.cli import sample
 from lamina.core.tiers import PROJECTIONS, TIERS
 from tests.support.scratch import new_folder
 from tests.support.service import (
@@ -229,7 +229,7 @@ def test_the_wheel_holds_the_library_alone_with_its_statements_and_sample(tmp_pa
     assert {name.split("/")[0] for name in names if ".dist-info" not in name} == {"lamina"}
     assert "lamina/stores/postgres/notes.sql" in names
     assert "lamina/stores/postgres/migrations/0001_core.sql" in names
-    assert "lamina/sample/conversation.json" in names
+    assert "lamina/cli/sample/conversation.json" in names
 
 
 def test_an_interrupt_ends_it_and_no_process_is_left(service: Running) -> None:

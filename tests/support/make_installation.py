@@ -15,9 +15,9 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from lamina.cli.local import ensure_local_key
 from lamina.core.principals import KeyRole
 from lamina.core.runs import JobName, Run
-from lamina.local import ensure_local_key
 from lamina.models.onnx.model import OnnxModel
 from lamina.settings.models import SentenceTransformersSettings
 from lamina.stores.postgres.keys import create_key, list_keys, revoke_key

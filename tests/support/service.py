@@ -14,8 +14,8 @@ from pathlib import Path
 from deployments.environment import INSTANCE
 from lamina.cli import main
 from lamina.cli.common import console
+from lamina.cli.local import LocalService, find_service
 from lamina.client import Client
-from lamina.local import LocalService, find_service
 from tests.support.forks import Fork
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from lamina.authorities import no_authorities, trusted_authorities
 from lamina.client import AsyncClient, Client
 from lamina.errors import LaminaError, Misconfigured
+from lamina.host.authorities import no_authorities, trusted_authorities
 from lamina.models.retrying import EndpointClient
 from lamina.settings.models import EndpointCalls
 from tests.support.wires import new_certificate

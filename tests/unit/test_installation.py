@@ -13,7 +13,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from lamina.errors import Misconfigured
-from lamina.extras import are_installed, needing
+from lamina.host.extras import are_installed, needing
 from lamina.maintenance.schedule import schedules
 from lamina.models.packaged import model_path
 from lamina.models.sentence_transformers import SentenceTransformerModel

@@ -9,8 +9,8 @@ import pytest
 from deployments import up
 from deployments.first_answer import LATER, FirstAnswer
 from deployments.up import StopSignal
+from lamina.cli.local import LocalService
 from lamina.errors import Misconfigured
-from lamina.local import LocalService
 
 
 class Answers(FirstAnswer):

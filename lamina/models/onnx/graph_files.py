@@ -13,10 +13,10 @@ from safetensors import SafetensorError
 from safetensors.numpy import load_file
 
 from lamina.errors import Misconfigured
+from lamina.host.private_files import make_private
 from lamina.models.onnx.folder import OTHERWISE, EncoderFolder
 from lamina.models.onnx.graph import GRAPH_VERSION, make_graph, read_encoder
 from lamina.models.onnx.quantised import quantise
-from lamina.private_files import make_private
 
 GRAPH_FILE, _WEIGHTS_FILE, _ORIGIN_FILE = "encoder.onnx", "weights.bin", "origin.json"
 

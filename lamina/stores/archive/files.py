@@ -23,7 +23,7 @@ from fsspec.core import split_protocol, url_to_fs
 from fsspec.implementations.local import LocalFileSystem
 
 from lamina.errors import InvalidInput, Misconfigured, Unavailable
-from lamina.private_files import make_private, private_opener
+from lamina.host.private_files import make_private, private_opener
 from lamina.stores.archive.notes import FORMAT, ArchivedNote, UnreadableArchive, check_format, from_parquet, to_parquet
 
 DATA = ".parquet"

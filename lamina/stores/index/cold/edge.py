@@ -15,7 +15,7 @@ from lamina.core.ports import Change, PlacedRecord, Record
 from lamina.core.queries import Query
 from lamina.core.scope import Scope
 from lamina.errors import Misconfigured, Unavailable
-from lamina.private_files import make_private, private_opener
+from lamina.host.private_files import make_private, private_opener
 from lamina.stores.index.cold.collections import Collection, Layout, by_collection, collection_of
 from lamina.stores.index.cold.open_pool import OpenPool
 from lamina.stores.index.edge.shard import FORMAT, MARKER, QdrantEdgeIndex, before_compaction, read_marker

@@ -19,7 +19,7 @@ from lamina.core.erasures import Remnant
 from lamina.core.fingerprints import chunk_fingerprints
 from lamina.core.ports import Change, State
 from lamina.core.queries import Query
-from lamina.private_files import private_opener
+from lamina.host.private_files import private_opener
 from lamina.stores.index.ports import ChunkHit
 
 FIRST = 0

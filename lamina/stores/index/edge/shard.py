@@ -42,8 +42,8 @@ from qdrant_edge import (
 from lamina.core.ports import Change, Record
 from lamina.core.queries import Query
 from lamina.errors import Misconfigured
+from lamina.host.private_files import make_private
 from lamina.policies.ranking.scores import widening
-from lamina.private_files import make_private
 from lamina.stores.index.edge.filters import DIALECT, INDEXES
 from lamina.stores.index.filters import outdated_chunks, query_filter, scope_filter
 from lamina.stores.index.points import (

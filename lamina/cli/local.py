@@ -11,7 +11,7 @@ from typing import IO
 
 from lamina.core.principals import KeyRole
 from lamina.errors import Misconfigured
-from lamina.private_files import OTHERS, close_to_others, every_path, make_private, private_opener
+from lamina.host.private_files import OTHERS, close_to_others, every_path, make_private, private_opener
 from lamina.stores.postgres.keys import create_key, key_is_valid
 
 LOCAL_TENANT = "local"
