@@ -25,6 +25,7 @@ from lamina.text.words import estimated_tokens, words
 MAX_SENTENCES = 2_000
 """Most sentences that are compared with each other; of more, those with the most figures and importance."""
 LEAST_TOKENS = 32
+MOST_LABEL_TOKENS, OTHER_SPEAKER = 12, "somebody"
 LONGEST_SENTENCE_TOKENS = 120
 DAMPING = 0.85
 ROUNDS = 30
@@ -51,11 +52,20 @@ class SourceText:
         text: A note, a message or an earlier summary; a line of it may begin with its day, as ``2026-11-20: ``.
         moment: The time that it is of, in UTC.
         importance: 0..1.
+        speaker: Who said it, where that is somebody else than the user.
     """
 
     text: str
     moment: datetime
     importance: float = 0.5
+    speaker: str = ""
+
+    @property
+    def label(self) -> str:
+        """What stands before its words: the speaker, or that there is one whose name takes too much room."""
+        if not self.speaker:
+            return ""
+        return f"{self.speaker if estimated_tokens(self.speaker) <= MOST_LABEL_TOKENS else OTHER_SPEAKER}: "
 
 
 class Summarizer(Protocol):
@@ -75,7 +85,8 @@ class ExtractiveSummarizer:
     """Quotes sentences of the sources, and says nothing in other words.
 
     First come sentences that together keep as many distinct numbers and dates as fit, then the most central ones
-    that add something. Those of a day stand in one line that begins with it. The same sources give the same text,
+    that add something. Those of a day stand in one line that begins with it, and those of another speaker in one of
+    their own, behind the name. The same sources give the same text,
     whatever their order.
 
     Args:
@@ -113,6 +124,7 @@ class _Sentence:
         day: The day that it was said on.
         anchor: The same day, if the sentence needs it to say when: yesterday, on Monday.
         place: Among the sentences that may be quoted, in the order of time.
+        label: What stands before the words of its speaker.
         figures: Its numbers and dates.
     """
 
@@ -121,6 +133,7 @@ class _Sentence:
     anchor: date | None
     importance: float
     place: int
+    label: str
     figures: frozenset[str]
     names: frozenset[str]
     tokens: int
@@ -137,11 +150,11 @@ class _Quotes:
         self.sentences: list[_Sentence] = []
         self.figures: set[str] = set()
         self.names: set[str] = set()
-        self._days: set[date] = set()
+        self._lines: set[tuple[date, str]] = set()
         self._left = most_tokens
 
     def has_room(self, sentence: _Sentence) -> bool:
-        """Report whether a sentence fits, with its day if that is new."""
+        """Report whether a sentence fits, with its day and speaker if they are new."""
         return self._cost(sentence) <= self._left
 
     def add(self, sentence: _Sentence) -> None:
@@ -150,17 +163,18 @@ class _Quotes:
         self.sentences.append(sentence)
         self.figures |= sentence.figures
         self.names |= sentence.names
-        self._days.add(sentence.day)
+        self._lines.add((sentence.day, sentence.label))
 
     def text(self) -> str:
-        """Return the sentences in the order of time, a line a day."""
-        lines: dict[date, list[str]] = {}
+        """Return the sentences in the order of time, a line for each day and speaker."""
+        lines: dict[tuple[date, str], list[str]] = {}
         for sentence in sorted(self.sentences, key=lambda item: (item.day, item.place)):
-            lines.setdefault(sentence.day, []).append(sentence.text)
-        return "\n".join(f"{_opening(day)}{' '.join(texts)}" for day, texts in lines.items())
+            lines.setdefault((sentence.day, sentence.label), []).append(sentence.text)
+        return "\n".join(f"{_opening(*line)}{' '.join(texts)}" for line, texts in lines.items())
 
     def _cost(self, sentence: _Sentence) -> int:
-        return sentence.tokens + (0 if sentence.day in self._days else _opening_tokens(sentence.day))
+        line = sentence.day, sentence.label
+        return sentence.tokens + (0 if line in self._lines else _opening_tokens(*line))
 
 
 def check_sources(sources: Sequence[SourceText], most_tokens: int) -> None:
@@ -187,13 +201,14 @@ def _condense(quotable: Sequence[_Sentence], vectors: NDArray[np.float32], most_
 def _quotable_sentences(sources: Sequence[SourceText], most_tokens: int) -> list[_Sentence]:
     """Return the sentences in the order of time, each once; of too many, those with the most figures."""
     check_sources(sources, most_tokens)
-    ordered = sorted(sources, key=lambda source: (source.moment, source.text, source.importance))
-    longest = min(LONGEST_SENTENCE_TOKENS, most_tokens - _opening_tokens(date.max))
+    ordered = sorted(sources, key=lambda source: (source.moment, source.text, source.importance, source.speaker))
+    opening = max(_opening_tokens(date.max, source.label) for source in ordered)
+    longest = min(LONGEST_SENTENCE_TOKENS, most_tokens - opening)
     found: dict[tuple[object, ...], _Sentence] = {}
     for source in ordered:
         for text, day in _dated_sentences(source, longest):
-            item = _sentence(text, day, source.importance, len(found))
-            found.setdefault((*([one.lower() for one in segments(text)] or [text]), item.anchor), item)
+            item = _sentence(text, day, source, len(found))
+            found.setdefault((*([one.lower() for one in segments(text)] or [text]), item.anchor, item.label), item)
     # Single words without a figure are left out, unless there is nothing else.
     whole = [item for item in found.values() if item.figures or len(words(item.text)) > 1] or list(found.values())
     most = heapq.nlargest(MAX_SENTENCES, whole, key=lambda item: (len(item.figures), item.importance, -item.place))
@@ -248,10 +263,11 @@ def _with_end(sentence: str) -> str:
     return sentence if _ENDED.search(sentence) and not _UNENDED.search(sentence) else f"{sentence}."
 
 
-def _sentence(text: str, day: date, importance: float, place: int) -> _Sentence:
+def _sentence(text: str, day: date, source: SourceText, place: int) -> _Sentence:
     anchor = day if depends_on_moment(text) else None
     names = frozenset(_names(text))
-    return _Sentence(text, day, anchor, importance, place, figures(text), names, estimated_tokens(text))
+    tokens = estimated_tokens(text)
+    return _Sentence(text, day, anchor, source.importance, place, source.label, figures(text), names, tokens)
 
 
 def _names(text: str) -> Iterator[str]:
@@ -261,13 +277,13 @@ def _names(text: str) -> Iterator[str]:
             yield name
 
 
-def _opening(day: date) -> str:
-    return f"{day.isoformat()}: "
+def _opening(day: date, label: str) -> str:
+    return f"{day.isoformat()}: {label}"
 
 
-def _opening_tokens(day: date) -> int:
+def _opening_tokens(day: date, label: str) -> int:
     """Return the tokens of a line's opening, and of the line break before it."""
-    return estimated_tokens(f"\n{_opening(day)}")
+    return estimated_tokens(f"\n{_opening(day, label)}")
 
 
 def _centrality(cosines: NDArray[np.float32], importance: NDArray[np.float64]) -> NDArray[np.float64]:

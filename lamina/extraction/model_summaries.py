@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from datetime import UTC, date
 from typing import Any
 
@@ -167,11 +168,11 @@ def _fault_of(summary: str, sources: Sequence[SourceText], most_tokens: int) -> 
 def _cut(sources: Sequence[SourceText], longest: int) -> Iterator[SourceText]:
     for source in sources:
         for piece in pieces(source.text, longest):
-            yield SourceText(piece, source.moment, source.importance)
+            yield replace(source, text=piece)
 
 
 def _item(source: SourceText) -> dict[str, str]:
-    return {"date": source.moment.astimezone(UTC).date().isoformat(), "text": source.text}
+    return {"date": source.moment.astimezone(UTC).date().isoformat(), "text": source.label + source.text}
 
 
 def _asked(sources: Sequence[SourceText], most_tokens: int) -> list[dict[str, str]]:

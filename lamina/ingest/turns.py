@@ -17,6 +17,7 @@ from lamina.core.areas import Area
 from lamina.core.events import Event, EventKind
 from lamina.core.memories import (
     MAX_MESSAGES,
+    NAMELESS,
     Chunk,
     Extraction,
     Message,
@@ -449,6 +450,8 @@ class Recorder:
         """
         now = self._clock()
         cleaned = await map_in_steps(partial(clean_note, limit=self.metadata_limit), notes)
+        # Who stores a note says it without a name, whoever said the same before.
+        cleaned = [replace(note, speakers=(NAMELESS,)) for note in cleaned]
         await self._budget.check([note.content for note in cleaned], "content" if len(cleaned) == 1 else "notes")
         prepared, links = await self._prepare_notes(scope, [(new_id(), note) for note in cleaned], now, witness)
 

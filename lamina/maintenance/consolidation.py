@@ -223,7 +223,7 @@ class ConsolidationJob:
             return None
         if (made := self._made.get(key)) is not None:
             return made
-        texts = [SourceText(row["content"], row["event_at"], row["importance"]) for row in rows]
+        texts = [SourceText(row["content"], row["event_at"], row["importance"], row["speaker"]) for row in rows]
         text = await self._summarizer.summarize(texts, most_tokens=self._policy.tokens)
         prepared = await self._deriver.prepare(DerivedNote(key, user, _note(text, rows)))
         gone = tuple(row["id"] for row in rows if covered(row["content"], text, moment=row["event_at"]))

@@ -141,6 +141,30 @@ async def test_a_note_that_another_message_holds_as_well_is_of_its_speaker_once_
     assert await names(client) == {HOME: "Carl", "I live in Rome.": "Ben"}
 
 
+async def test_a_note_goes_to_nobody_who_only_quotes_its_words_once_they_are_corrected(
+    application: Application,
+) -> None:
+    client = application.client()
+    [ben, _] = await say(client, ("Ben", HOME), ("Carl", f'Ben told me "{HOME}" before he moved, which was long ago.'))
+    assert (await names(client))[HOME] == "Ben"
+
+    await sent(client, "PATCH", f"/v1/memories/{ben}", json={"content": "I live in Rome."})
+
+    assert HOME not in await names(client)
+
+
+async def test_what_the_user_stores_is_hers_though_somebody_else_said_it_before(semantic: Application) -> None:
+    client = semantic.client()
+    await say(client, ("Ben", HOME), ("Ben", "I like green tea."))
+
+    await sent(client, "POST", "/v1/notes", json={"user": "ann", "content": HOME})
+    near = await sent(client, "POST", "/v1/notes", json={"user": "ann", "content": "I enjoy green tea."})
+
+    assert not near["merged"]
+    found = await names(client)
+    assert (found[HOME], found["I like green tea."], found["I enjoy green tea."]) == (None, "Ben", None)
+
+
 async def test_notes_of_earlier_releases_have_the_speakers_that_their_messages_name(application: Application) -> None:
     client = application.client()
     [ben, _] = await say(client, ("Ben", HOME), (None, "I live in Bergen."))
@@ -148,7 +172,7 @@ async def test_notes_of_earlier_releases_have_the_speakers_that_their_messages_n
     await sent(client, "POST", "/v1/notes", json={"user": "ann", "content": "Ann is rude.", **forged})
     broken = {"metadata": {"speaker": ["Ben"]}, "session": "s-1", "source": "message:'--"}
     await sent(client, "POST", "/v1/notes", json={"user": "ann", "content": "Ann is kind.", **broken})
-    [migration] = [item for item in migrations() if item.version == 71]
+    [migration] = [item for item in migrations() if item.version == 72]
     update = next(part for part in migration.text.split(";") if "UPDATE" in part)
     async with application.pool.connection() as connection:
         await connection.execute("UPDATE notes SET speakers = NULL WHERE tenant = %s", (application.tenant,))
@@ -163,17 +187,21 @@ async def test_notes_of_earlier_releases_have_the_speakers_that_their_messages_n
 
 async def test_a_summary_says_whose_words_are_in_it(application: Application) -> None:
     client = application.client()
-    said = ["I live in Oslo.", "I work at Initech.", "I prefer green tea."]
-    for place, content in enumerate(said):
-        message = {"content": content, "name": "Ben", "occurred_at": f"2026-09-07T{place + 9:02}:00:00Z"}
+    said = {"I live in Oslo.": "Ben", "I prefer green tea.": None, "I work at Initech. I live with Eva.": "Ben"}
+    for place, (content, name) in enumerate(said.items()):
+        message = {"content": content, "occurred_at": f"2026-09-07T{place + 9:02}:00:00Z"} | (
+            {"name": name} if name else {}
+        )
         body = {"user": "ann", "session": "s-1", "messages": [message]}
         await sent(client, "POST", "/v1/turns", json=body)
 
     await run_job(application, "summaries", in_days(1))
 
     [summary] = [content for content, note in (await notes(client)).items() if "summary" in note["tags"]]
-    assert all(f"Ben: {content}" in summary for content in said if content in summary)
-    assert "Ben: " in summary
+    _, of_ben, of_ann = summary.splitlines()
+    assert of_ben.startswith("2026-09-07: Ben: I live in Oslo. ")
+    assert "I live with Eva." in of_ben
+    assert of_ann == "2026-09-07: I prefer green tea."
 
 
 @pytest.mark.parametrize("name", HOSTILE, ids=ascii)

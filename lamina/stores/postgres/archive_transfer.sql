@@ -80,7 +80,7 @@ CROSS JOIN LATERAL (
 
 -- name: restore_notes
 -- A note whose text the scope has again stays out. They are cold from now on, by which archival leaves them alone. A file
--- of an earlier release does not say who said them; as in migration 0071, their messages do.
+-- of an earlier release does not say who said them; as in migration 0072, their messages do.
 INSERT INTO notes (
     id, tenant, workspace, namespace, user_id, agent_id, session_id, swarm_id, category, content, content_hash,
     importance, confidence, tags, metadata, source, version, hits, event_at, last_hit_at, created_at, updated_at,
@@ -95,6 +95,7 @@ SELECT id, tenant, workspace, namespace, user_id, agent_id, session_id, swarm_id
                 SELECT ARRAY[m.name] FROM messages m
                 WHERE m.id = substr(r.source, 9)::uuid AND m.tenant = r.tenant AND m.workspace = r.workspace
                   AND m.namespace = r.namespace AND m.session_id = r.session_id
+                  AND m.user_id IS NOT DISTINCT FROM r.user_id
                   AND m.created_at BETWEEN r.created_at - interval '10 minutes' AND r.created_at + interval '10 minutes'
                   AND m.name = r.metadata ->> 'speaker')
        END

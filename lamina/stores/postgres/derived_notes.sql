@@ -15,8 +15,7 @@ WHERE id = ANY(%(ids)s)
    OR (id = ANY(%(former)s) AND (deleted_at IS NOT NULL OR (tenant, workspace, namespace) = (%(tenant)s, %(workspace)s, %(namespace)s)))
 
 -- name: read_sources
--- Words of several people stand in one summary, each behind the name of its speaker.
-SELECT id, user_id, coalesce(array_to_string(speakers, ' and ') || ': ', '') || content AS content, content_hash, event_at, importance, confidence
+SELECT id, user_id, content, coalesce(array_to_string(speakers, ' and '), '') AS speaker, content_hash, event_at, importance, confidence
 FROM notes
 WHERE id = ANY(%(ids)s) AND tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namespace)s
   AND deleted_at IS NULL

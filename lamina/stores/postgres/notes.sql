@@ -150,9 +150,19 @@ FOR UPDATE
 
 -- name: hand_over_notes
 -- Those of these notes, which are locked, whose text another message of their session holds: they are drawn from that
--- one. It is locked, or a correction of it at this moment would leave them.
+-- one. It is locked, or a correction of it at this moment would leave them. Who only quotes or denies what a speaker
+-- said has another name.
 UPDATE notes n SET source = 'message:' || said.id,
-    speakers = CASE WHEN said.name IS NOT NULL THEN ARRAY[said.name] END
+    speakers = CASE WHEN n.speakers IS NULL AND said.name IS NOT NULL THEN ARRAY[said.name]
+                    WHEN n.speakers IS NOT NULL THEN ARRAY(
+                        SELECT s.name FROM unnest(n.speakers) WITH ORDINALITY AS s (name, place)
+                        WHERE EXISTS (SELECT FROM messages m
+                                      WHERE (m.tenant, m.workspace, m.namespace, m.session_id)
+                                            = (n.tenant, n.workspace, n.namespace, n.session_id)
+                                        AND m.user_id IS NOT DISTINCT FROM n.user_id AND m.id <> %(message)s
+                                        AND m.name = s.name AND m.role <> 'tool' AND NOT m.is_summary
+                                        AND position(n.content IN m.content) > 0)
+                        ORDER BY s.place) END
 FROM (
     SELECT told.id AS note, m.id, m.name
     FROM unnest(%(ids)s::uuid[]) AS told (id)
@@ -162,6 +172,7 @@ FROM (
                            = (d.tenant, d.workspace, d.namespace, d.session_id)
         WHERE d.id = told.id AND m.user_id IS NOT DISTINCT FROM d.user_id AND m.id <> %(message)s AND NOT m.is_summary
           AND position(d.content IN m.content) > 0
+          AND (d.speakers IS NULL OR (m.role <> 'tool' AND m.name = ANY(d.speakers)))
         ORDER BY m.position
         LIMIT 1
         FOR SHARE OF m
