@@ -99,10 +99,13 @@ def extract_by_rules(messages: Sequence[Message], ids: Sequence[UUID], user: str
     notes += tool_notes(every, CONFIDENCE)
     texts = [without_opaque(message.content) for message, _ in spoken]
     graph = extract_graph(texts, [_speaker(message, id_, user) for message, id_ in spoken])
-    # Of the same words of one speaker the first: another message may be the same one, sent twice.
-    unique: dict[tuple[bytes, tuple[str, ...]], Note] = {}
+    # Of the same words the first, with all who said them: another message may be the same one, sent twice.
+    unique: dict[bytes, Note] = {}
     for note in notes:
-        unique.setdefault((note.content_hash(), note.speakers), note)
+        known = unique.setdefault(note.content_hash(), note)
+        if not set(note.speakers) <= set(known.speakers):
+            speakers = dict.fromkeys((*known.speakers, *note.speakers))
+            unique[note.content_hash()] = replace(known, speakers=tuple(speakers))
     return replace(graph, notes=tuple(unique.values()), statements=tuple(facts))
 
 

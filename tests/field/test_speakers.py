@@ -108,6 +108,16 @@ async def test_what_several_say_in_the_same_words_is_of_all_or_of_the_user(
     assert await names(client) == {HOME: name}
 
 
+async def test_a_turn_lists_a_note_once_that_several_say_in_it(application: Application) -> None:
+    client = application.client()
+    messages = [{"name": name, "content": HOME} for name in ("Ben", "Carl")]
+
+    turn = await sent(client, "POST", "/v1/turns", json={"user": "ann", "session": "s-1", "messages": messages})
+
+    assert [note["existed"] for note in turn["notes"]] == [False]
+    assert await names(client) == {HOME: "Ben, Carl"}
+
+
 async def test_what_the_user_says_nearly_as_somebody_else_is_a_note_of_its_own(semantic: Application) -> None:
     client = semantic.client()
     await say(client, ("Ben", "I like green tea."))
