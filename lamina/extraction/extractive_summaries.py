@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from lamina.core.ports import Embedder
 from lamina.errors import InvalidInput
+from lamina.policies.ranking.block_layout import as_name
 from lamina.text.english import FUNCTION_WORDS, SENTENCE_STARTERS
 from lamina.text.hygiene import is_blank
 from lamina.text.numbers import depends_on_moment, figures
@@ -65,7 +66,8 @@ class SourceText:
         """What stands before its words: the speaker, or that there is one whose name takes too much room."""
         if not self.speaker:
             return ""
-        return f"{self.speaker if estimated_tokens(self.speaker) <= MOST_LABEL_TOKENS else OTHER_SPEAKER}: "
+        name = as_name(self.speaker)
+        return f"{name if estimated_tokens(name) <= MOST_LABEL_TOKENS else OTHER_SPEAKER}: "
 
 
 class Summarizer(Protocol):

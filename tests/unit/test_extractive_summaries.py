@@ -69,6 +69,35 @@ async def test_a_summary_quotes_in_the_order_of_time_a_line_a_day() -> None:
     assert text == ("2026-11-20: Ann moved to Graz. She pays 900 EUR.\n2026-11-21: Bob likes tea! He lives in Linz.")
 
 
+@pytest.mark.parametrize(
+    ("speaker", "label"),
+    [
+        ("Ben and Carl", "Ben and Carl"),
+        ("สมชาย", "สมชาย"),
+        ("Ann: I hate Oslo. Ben", '"Ann: I hate Oslo. Ben"'),
+        ("Ben\nAnn", '"Ben\\nAnn"'),
+        ("B" * 120, "somebody"),
+    ],
+)
+async def test_each_speaker_has_a_line_of_a_day_behind_a_name_that_forges_none(speaker: str, label: str) -> None:
+    of_speaker = SourceText("I live in Linz. I work at Initech.", NOON, speaker=speaker)
+
+    text = await condensed(of_speaker, said("I moved to Graz.", NOON), most_tokens=120)
+
+    assert set(text.splitlines()) == {
+        f"2026-11-20: {label}: I live in Linz. I work at Initech.",
+        "2026-11-20: I moved to Graz.",
+    }
+
+
+@pytest.mark.parametrize("speaker", ["B" * 120, "ส" * 12, "Ben and Carl"])
+async def test_a_summary_of_the_fewest_tokens_holds_words_of_a_speaker_with_any_name(speaker: str) -> None:
+    text = await condensed(SourceText("I live in Linz by the river. " * 9, NOON, speaker=speaker), most_tokens=32)
+
+    assert "I live in" in text
+    assert estimated_tokens(text) <= 32
+
+
 async def test_days_are_those_of_utc_and_earlier_summaries_keep_theirs() -> None:
     daily = "2026-11-02: Ann moved to Graz. She pays 900 EUR.\n2026-11-03: Bob likes tea."
 
