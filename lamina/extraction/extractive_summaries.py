@@ -63,7 +63,7 @@ class SourceText:
 
     @property
     def label(self) -> str:
-        """What stands before its words: the speaker, or that there is one whose name takes too much room."""
+        """The speaker's name as a prefix of quoted words: ``somebody`` if it is long, empty without one."""
         if not self.speaker:
             return ""
         name = as_name(self.speaker)

@@ -1,1 +1,1 @@
-"""What a process finds on its machine: libraries, private files and secrets in them, authorities of TLS."""
+"""Access to the machine: optional libraries, private files, secrets in files, and TLS authorities."""

@@ -26,7 +26,7 @@ STEP_S = 0.05
 BETWEEN_PASSES_S = 0.5
 LOOK_S = 5.0
 Compaction = Callable[[str], Awaitable[Sequence[Remnant]]]
-"""Writes a tenant's part of one projection anew, without what was deleted from it."""
+"""Rewrites a tenant's part of a projection without its deleted entries; returns where some may remain."""
 Seal = Callable[[Mapping[str, Any]], Awaitable[tuple[Mapping[str, Any], str, str]]]
 """Signs a receipt; its second value is the id of the key, the third one its public half, in PEM."""
 

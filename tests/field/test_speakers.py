@@ -1,4 +1,4 @@
-"""Who said what a note holds: an agent must not take Ben's words for Ann's, nor anybody's for words that none said."""
+"""Speakers of notes: an agent must not take Ben's words for Ann's."""
 
 import json
 from typing import Any

@@ -104,7 +104,7 @@ async def upstream() -> AsyncIterator[Upstream]:
 
 @asynccontextmanager
 async def upstreams() -> AsyncIterator[tuple[str, Callable[[], Upstream]]]:
-    """Serve one endpoint after another at the same address; gives it, and what makes the next one.
+    """Serve fake model endpoints at one address; yield the address and a function that starts a fresh one.
 
     A request that has come is answered by the one of before, whose streams may still end.
     """
