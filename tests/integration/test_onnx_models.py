@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
+from onnxruntime import InferenceSession
 from safetensors.numpy import load_file, save_file
 
 from lamina.core.ports import Model, ReportingModel
@@ -357,6 +358,23 @@ def test_the_onnx_file_that_a_folder_carries_is_used_as_it_is(new_model: Make, p
     assert np.allclose(model.encode(TEXTS), made, atol=1e-6)
     assert model.report.checked == "the model's own file"
     assert not (folder.parent / "graphs").exists()
+
+
+def test_padding_is_computed_by_attention_alone(new_model: Make) -> None:
+    folder = new_model()
+    graph = make_graph(read_encoder(json.loads((folder / "config.json").read_text())), weights_of(folder))
+    products = [node.output[0] for node in graph.graph.node if node.op_type == "MatMul"]
+    graph.graph.output.extend(onnx.ValueInfoProto(name=name) for name in products)
+    ids, mask = np.array([[2, 3, 0, 0, 0], [2, 5, 6, 7, 3]], np.int32), np.array([[1, 1, 0, 0, 0], [1] * 5], np.int32)
+    places = np.broadcast_to(np.arange(5, dtype=np.int32), ids.shape).copy()
+    session = InferenceSession(graph.SerializeToString(), providers=["CPUExecutionProvider"])
+
+    hidden, *rows = session.run(None, {"input_ids": ids, "attention_mask": mask, "position_ids": places})
+
+    assert {row.shape[:2] for row in rows} == {(1, 7)}
+    assert hidden.shape[:2] == ids.shape
+    short = {"input_ids": ids[:1, :2], "attention_mask": mask[:1, :2], "position_ids": places[:1, :2]}
+    assert np.allclose(session.run(["last_hidden_state"], short)[0], hidden[:1, :2], atol=1e-5)
 
 
 def weights_of(folder: Path) -> dict[str, Any]:

@@ -2,6 +2,9 @@
 
 Attention, layer norm and GELU are ONNX Runtime's fused operators (domain ``com.microsoft``), which its own optimiser
 finds in exported graphs; here they are written down at once, so that neither torch nor an exporter is needed.
+
+Only attention computes padding: all other layers work on the word pieces of a batch in one row, without those that fill
+up the shorter texts.
 """
 
 import math
@@ -16,10 +19,12 @@ from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
 from lamina.errors import Misconfigured
 from lamina.models.onnx.folder import OTHERWISE
 
-GRAPH_VERSION = 1
+GRAPH_VERSION = 2
 """Part of the fingerprint of what was made: another layout is made anew."""
 HIDDEN = "last_hidden_state"
 IDS, MASK, POSITIONS = "input_ids", "attention_mask", "position_ids"
+_PLACES, _SPREAD = "places", "spread"
+"""Place of each word piece in its batch, padding included; number of the word piece at each place."""
 _FUSED = "com.microsoft"
 _OPSET, _IR_VERSION = 17, 8  # Old enough for every ONNX Runtime that reads them.
 _BERT = {
@@ -92,11 +97,25 @@ class _Graph:
         shift = name + (".bias" if f"{name}.bias" in self.weights else ".beta")
         return [self.keep(scale, self.weights[scale]), self.keep(shift, self.weights[shift])]
 
-    def product(self, name: str, value: str) -> tuple[str, str]:
-        """Multiply by a dense layer's weights; return the product and the bias, which the next operator adds."""
+    def product(self, name: str, value: str) -> str:
+        """Multiply by a dense layer's weights."""
         weight = self.keep(f"{name}.weight", self.weights[f"{name}.weight"].T)
-        bias = self.keep(f"{name}.bias", self.weights[f"{name}.bias"])
-        return self.node("MatMul", [value, weight], f"{name}.product", domain=""), bias
+        return self.node("MatMul", [value, weight], f"{name}.product", domain="")
+
+    def biased(self, name: str, value: str) -> tuple[str, str]:
+        """Return the product and the dense layer's bias, which the next operator adds."""
+        return self.product(name, value), self.keep(f"{name}.bias", self.weights[f"{name}.bias"])
+
+    def packed(self, value: str, width: Sequence[int] = ()) -> str:
+        """Return what each place of a batch has, (batch, length, *width), in one row without padding."""
+        self.tensors[f"{value}.row_shape"] = np.array([1, -1, *width], dtype=np.int64)
+        row = self.node("Reshape", [value, f"{value}.row_shape"], f"{value}.row", domain="")
+        return self.node("Gather", [row, _PLACES], f"{value}.packed", domain="", axis=1)
+
+    def spread(self, value: str, output: str) -> str:
+        """Return a row's vectors at their places, (batch, length, width); padding repeats the piece before it."""
+        placed = self.node("Gather", [value, _SPREAD], f"{value}.placed", domain="", axis=1)
+        return self.node("Squeeze", [placed, "first.axis"], output, domain="")
 
 
 def read_encoder(config: Mapping[str, Any]) -> Encoder:
@@ -129,11 +148,12 @@ def read_encoder(config: Mapping[str, Any]) -> Encoder:
 def make_graph(encoder: Encoder, weights: Weights) -> ModelProto:
     """Return the graph: word pieces, mask and positions (int32, batch by length) to the last layer's vectors."""
     graph = _Graph(_without_prefix(weights, encoder), encoder.epsilon)
+    _number(graph)
     value = _embeddings(graph, encoder)
     shared = [MASK, *_distances(graph, encoder)]
     for number in range(encoder.layers):
         value = _layer(graph, encoder, f"{encoder.names['layer']}{number}.", value, shared)
-    graph.node("Identity", [value], HIDDEN, domain="")
+    graph.spread(value, HIDDEN)
     shape = ["batch", "length"]
     width = graph.weights[f"{encoder.names['embeddings'][0]}.weight"].shape[1]
     made = helper.make_graph(
@@ -147,6 +167,22 @@ def make_graph(encoder: Encoder, weights: Weights) -> ModelProto:
     return helper.make_model(made, opset_imports=opsets, ir_version=_IR_VERSION, producer_name="lamina")
 
 
+def _number(graph: _Graph) -> None:
+    """Number the word pieces of a batch, and find their places; each text begins with one."""
+    graph.tensors |= {
+        "row_shape": np.array([-1], dtype=np.int64),
+        "first.axis": np.array([0], dtype=np.int64),
+        "one": np.array(1, dtype=np.int32),
+    }
+    row = graph.node("Reshape", [MASK, "row_shape"], f"{MASK}.row", domain="")
+    found = graph.node("NonZero", [row], f"{_PLACES}.found", domain="")
+    graph.node("Reshape", [found, "row_shape"], _PLACES, domain="")
+    counted = graph.node("CumSum", [row, "first.axis"], f"{_SPREAD}.counted", domain="")
+    numbered = graph.node("Sub", [counted, "one"], f"{_SPREAD}.row", domain="")
+    shape = graph.node("Shape", [MASK], f"{MASK}.shape", domain="")
+    graph.node("Reshape", [numbered, shape], _SPREAD, domain="")
+
+
 def _embeddings(graph: _Graph, encoder: Encoder) -> str:
     words, positions, kinds = encoder.names["embeddings"]
     table = graph.weights[f"{positions}.weight"].astype(np.float32)
@@ -157,7 +193,8 @@ def _embeddings(graph: _Graph, encoder: Encoder) -> str:
         graph.keep(f"{words}.weight", graph.weights[f"{words}.weight"]),
         graph.keep(f"{positions}.weight", table),
     ]
-    inputs = [IDS, "", *tables, "", *graph.norm(encoder.names["embeddings_norm"]), "", POSITIONS]
+    norm = graph.norm(encoder.names["embeddings_norm"])
+    inputs = [graph.packed(IDS), "", *tables, "", *norm, "", graph.packed(POSITIONS)]
     outputs = ["embeddings", "embeddings.mask"]
     node = helper.make_node("EmbedLayerNormalization", inputs, outputs, domain=_FUSED, epsilon=graph.epsilon)
     graph.nodes.append(node)
@@ -165,7 +202,7 @@ def _embeddings(graph: _Graph, encoder: Encoder) -> str:
 
 
 def _distances(graph: _Graph, encoder: Encoder) -> Sequence[str]:
-    """Return the inputs of attention behind the mask: MPNet's addition for the distance of two word pieces."""
+    """Return the input of attention behind the mask: MPNet's addition for the distance of two word pieces."""
     if (name := encoder.names.get("distances")) is None:
         return []
     buckets = distance_buckets(encoder.positions, len(graph.weights[name]))
@@ -175,7 +212,7 @@ def _distances(graph: _Graph, encoder: Encoder) -> Sequence[str]:
     shape = graph.node("Shape", [IDS], "distances.shape", domain="")
     lengths = graph.node("Gather", [shape, "distances.length_at"], "distances.lengths", domain="")
     inputs = [name, "distances.zero", lengths, "distances.axes"]
-    return ["", graph.node("Slice", inputs, "distances", domain="")]
+    return [graph.node("Slice", inputs, "distances", domain="")]
 
 
 def distance_buckets(length: int, buckets: int) -> NDArray[np.int64]:
@@ -197,18 +234,15 @@ def _layer(graph: _Graph, encoder: Encoder, prefix: str, value: str, shared: Seq
         key: [prefix + name for name in encoder.names[key]] for key in ("attention", "feed_forward", "norms")
     }
     *parts, dense = names["attention"]
-    joined = {
-        kind: graph.keep(
-            f"{prefix}attention.{kind}", np.concatenate([graph.weights[f"{part}.{kind}"].T for part in parts], axis=-1)
-        )
-        for kind in ("weight", "bias")
-    }
-    inputs = [value, joined["weight"], joined["bias"], *shared]
-    attention = graph.node("Attention", inputs, f"{prefix}attention", num_heads=encoder.heads)
-    product, bias = graph.product(dense, attention)
+    products = [graph.spread(graph.product(part, value), f"{part}.spread") for part in parts]
+    joined = graph.keep(f"{prefix}attention.bias", np.concatenate([graph.weights[f"{part}.bias"] for part in parts]))
+    inputs = [*products, joined, *shared]
+    attention = graph.node("MultiHeadAttention", inputs, f"{prefix}attention", num_heads=encoder.heads)
+    product, bias = graph.biased(dense, graph.packed(attention, [len(graph.weights[f"{dense}.weight"])]))
     value = _add_and_norm(graph, product, value, names["norms"][0], bias)
     inner, outer = names["feed_forward"]
-    product, bias = graph.product(outer, _activation(graph, encoder, *graph.product(inner, value), f"{inner}.active"))
+    active = _activation(graph, encoder, *graph.biased(inner, value), f"{inner}.active")
+    product, bias = graph.biased(outer, active)
     return _add_and_norm(graph, product, value, names["norms"][1], bias)
 
 
