@@ -237,7 +237,7 @@ class ResultOut(Output):
     user: str | None = Field(description="Person it is about.")
     agent: str | None = Field(description="Agent that wrote it.")
     session: str | None = Field(description="Conversation it comes from.")
-    name: str | None = Field(description="Speaker of a message, or of the messages from which a note was drawn.")
+    name: str | None = Field(description="Speaker of a message, or of those that state a note or a fact.")
     ref: str | None = Field(description="Your own id of a message.")
     source: str | None = Field(description="Where a note comes from, or a message's role.")
     metadata: dict[str, Any] = Field(description="Your data.")

@@ -358,7 +358,7 @@ class Memory:
         later: The facts that took the place of those that it states, each with the day since when.
         replaced_by: Ids of the memories that state these.
         votes: How many found it useful, and how many wrong; nothing where nobody voted.
-        speakers: Who said a note, as the messages name them from which it was drawn.
+        speakers: Who said a note or stated a fact, as the messages name them from which it was drawn.
     """
 
     id: UUID

@@ -5,7 +5,7 @@ import heapq
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, time
 from typing import Protocol
 
 import numpy as np
@@ -27,6 +27,8 @@ MAX_SENTENCES = 2_000
 """Most sentences that are compared with each other; of more, those with the most figures and importance."""
 LEAST_TOKENS = 32
 MOST_LABEL_TOKENS, OTHER_SPEAKER = 12, "somebody"
+_MARK = "| "
+_MARK_TOKENS = estimated_tokens(_MARK)
 LONGEST_SENTENCE_TOKENS = 120
 DAMPING = 0.85
 ROUNDS = 30
@@ -54,20 +56,38 @@ class SourceText:
         moment: The time that it is of, in UTC.
         importance: 0..1.
         speaker: Who said it, where that is somebody else than the user.
+        quoted: Of an earlier summary, the speakers whose labels its lines may begin with, behind the day.
     """
 
     text: str
     moment: datetime
     importance: float = 0.5
     speaker: str = ""
+    quoted: tuple[str, ...] = ()
 
     @property
     def label(self) -> str:
         """The speaker's name as a prefix of quoted words: ``somebody`` if it is long, empty without one."""
-        if not self.speaker:
-            return ""
-        name = as_name(self.speaker)
-        return f"{name if estimated_tokens(name) <= MOST_LABEL_TOKENS else OTHER_SPEAKER}: "
+        return label_of(self.speaker)
+
+    def lines(self) -> Iterator["SourceText"]:
+        """Yield its lines, each as a text of its own day and speaker."""
+        labels = {label_of(name): name for name in self.quoted}
+        said_on = self.moment.astimezone(UTC).date()
+        for line in self.text.splitlines():
+            rest, day = _split_date(line.strip(), said_on)
+            moment = self.moment if day == said_on else datetime.combine(day, time(), UTC)
+            label = max((label for label in labels if rest.startswith(label)), key=len, default="")
+            speaker = labels.get(label, self.speaker)
+            yield replace(self, text=rest[len(label) :], moment=moment, speaker=speaker, quoted=())
+
+
+def label_of(speaker: str) -> str:
+    """Return a speaker's name as a prefix of quoted words, ``somebody`` if it is long; empty for nobody."""
+    if not speaker:
+        return ""
+    name = as_name(speaker)
+    return f"{name if estimated_tokens(name) <= MOST_LABEL_TOKENS else OTHER_SPEAKER}: "
 
 
 class Summarizer(Protocol):
@@ -204,12 +224,16 @@ def _quotable_sentences(sources: Sequence[SourceText], most_tokens: int) -> list
     """Return the sentences in the order of time, each once; of too many, those with the most figures."""
     check_sources(sources, most_tokens)
     ordered = sorted(sources, key=lambda source: (source.moment, source.text, source.importance, source.speaker))
-    opening = max(_opening_tokens(date.max, source.label) for source in ordered)
+    lines = [line for source in ordered for line in source.lines()]
+    labels = {line.label for line in lines}
+    opening = max(_opening_tokens(date.max, label) for label in labels) + _MARK_TOKENS
     longest = min(LONGEST_SENTENCE_TOKENS, most_tokens - opening)
     found: dict[tuple[object, ...], _Sentence] = {}
-    for source in ordered:
-        for text, day in _dated_sentences(source, longest):
-            item = _sentence(text, day, source, len(found))
+    for line in lines:
+        for text in _quotes_of(line, longest):
+            # Words of nobody that begin like another's would be read as theirs.
+            is_like_label = not line.label and text.startswith(tuple(labels - {""}))
+            item = _sentence(f"{_MARK}{text}" if is_like_label else text, line, len(found))
             found.setdefault((*([one.lower() for one in segments(text)] or [text]), item.anchor, item.label), item)
     # Single words without a figure are left out, unless there is nothing else.
     whole = [item for item in found.values() if item.figures or len(words(item.text)) > 1] or list(found.values())
@@ -218,13 +242,11 @@ def _quotable_sentences(sources: Sequence[SourceText], most_tokens: int) -> list
     return [replace(item, place=place) for place, item in enumerate(in_time)]
 
 
-def _dated_sentences(source: SourceText, longest: int) -> Iterator[tuple[str, date]]:
-    for line in source.text.splitlines():
-        rest, day = _split_date(line.strip(), source.moment.astimezone(UTC).date())
-        for sentence in sentences(rest):
-            for part in _WIDE_END.split(sentence):
-                if not is_blank(part):
-                    yield from ((_with_end(piece), day) for piece in pieces(part.strip(), longest - 1))
+def _quotes_of(line: SourceText, longest: int) -> Iterator[str]:
+    for sentence in sentences(line.text):
+        for part in _WIDE_END.split(sentence):
+            if not is_blank(part):
+                yield from (_with_end(piece) for piece in pieces(part.strip(), longest - 1))
 
 
 def _split_date(line: str, day: date) -> tuple[str, date]:
@@ -265,11 +287,12 @@ def _with_end(sentence: str) -> str:
     return sentence if _ENDED.search(sentence) and not _UNENDED.search(sentence) else f"{sentence}."
 
 
-def _sentence(text: str, day: date, source: SourceText, place: int) -> _Sentence:
+def _sentence(text: str, line: SourceText, place: int) -> _Sentence:
+    day = line.moment.astimezone(UTC).date()
     anchor = day if depends_on_moment(text) else None
     names = frozenset(_names(text))
     tokens = estimated_tokens(text)
-    return _Sentence(text, day, anchor, source.importance, place, source.label, figures(text), names, tokens)
+    return _Sentence(text, day, anchor, line.importance, place, line.label, figures(text), names, tokens)
 
 
 def _names(text: str) -> Iterator[str]:

@@ -167,8 +167,11 @@ def _fault_of(summary: str, sources: Sequence[SourceText], most_tokens: int) -> 
 
 def _cut(sources: Sequence[SourceText], longest: int) -> Iterator[SourceText]:
     for source in sources:
-        for piece in pieces(source.text, longest):
-            yield replace(source, text=piece)
+        # The parts of an earlier summary keep the speakers of their lines.
+        is_whole = not source.quoted or estimated_tokens(source.text) <= longest
+        for part in [source] if is_whole else source.lines():
+            for piece in pieces(part.text, longest):
+                yield replace(part, text=piece)
 
 
 def _item(source: SourceText) -> dict[str, str]:

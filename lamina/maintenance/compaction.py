@@ -209,10 +209,10 @@ class CompactionJob:
 
 
 def _source(item: LiveMessage) -> SourceText:
-    """Return a message as a source of a summary, with its author; an earlier summary's text has the authors in it."""
+    """Return a message as a source of a summary, with its author; lines of an earlier summary begin with theirs."""
     said = item.message
-    text = said.content if item.is_summary else f"{said.name or said.role.value}: {said.content}"
-    return SourceText(text, item.occurred_at, said.importance)
+    author, quoted = ("", item.authors()) if item.is_summary else (item.authors()[0], ())
+    return SourceText(said.content, item.occurred_at, said.importance, author, quoted)
 
 
 def _summary_id(scope: Scope, part: SummaryPart, moment: datetime) -> UUID:

@@ -7,6 +7,7 @@ from uuid import UUID
 
 from lamina.core.areas import Area
 from lamina.core.memories import Chunk, Message, Role
+from lamina.extraction.extractive_summaries import SourceText
 from lamina.extraction.name_matching import TextWords
 from lamina.ingest.name_lookup import find_names_in
 from lamina.maintenance.row_writer import RowWriter
@@ -52,14 +53,20 @@ class PreparedSummary:
 
 
 def summary_message(text: str, replaced: Sequence[LiveMessage]) -> Message:
-    """Return a summary as a message, with the number and the positions of the messages that it replaces."""
+    """Return a summary as a message, with the number, the positions and the authors of the messages that it replaces.
+
+    Of the authors, those who have lines in it.
+    """
     covered = [item.covered() for item in replaced]
+    last = replaced[-1].occurred_at
+    names = dict.fromkeys(name for item in replaced for name in item.authors())
+    lines = SourceText(text, last, quoted=tuple(names)).lines()
     metadata = {
         "messages": sum(count for count, _ in covered),
         "from": min(first for _, first in covered),
         "to": replaced[-1].position,
+        "authors": list(dict.fromkeys(line.speaker for line in lines if line.speaker)),
     }
-    last = replaced[-1].occurred_at
     return Message(Role.SYSTEM, text, name=SUMMARY_NAME, occurred_at=last, metadata={"summary": metadata})
 
 

@@ -173,7 +173,10 @@ class SummaryJob:
         sources = await read_sources(self._pool, area, due.sources)
         if len(sources) < len(due.sources):
             raise Conflict("its notes are changing")
-        texts = [SourceText(row["content"], row["event_at"], row["importance"], row["speaker"]) for row in sources]
+        texts = [
+            SourceText(row["content"], row["event_at"], row["importance"], row["speaker"], tuple(row["quoted"]))
+            for row in sources
+        ]
         text = await self._summarizer.summarize(texts, most_tokens=self._tokens)
         derived = DerivedNote(due.key, due.user, _note(due, text, sources))
         prepared = await self._deriver.prepare(derived)

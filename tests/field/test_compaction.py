@@ -16,7 +16,8 @@ async def test_a_figure_that_was_told_first_outlives_many_compactions(applicatio
     assert "7719" in summary["content"]
     assert "2026-04-03 at 06:15" in summary["content"]
     assert summary["content"].startswith(f"{NOON.date()}: ")
-    assert summary["metadata"]["summary"] == {"messages": 302 - len(latest), "from": 1, "to": 302 - len(latest)}
+    told = {"messages": 302 - len(latest), "from": 1, "to": 302 - len(latest), "authors": ["user"]}
+    assert summary["metadata"]["summary"] == told
     assert "7719" in (await found_messages(application, "code of the gate"))[0]["content"]
 
 

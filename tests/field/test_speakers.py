@@ -7,8 +7,10 @@ import httpx
 import pytest
 
 from lamina.core.principals import KeyRole
+from lamina.policies.retention.session_budget import CompactionPolicy
 from lamina.stores.postgres.migrate import migrations
 from tests.support.application import Application
+from tests.support.compaction import chatter, compact, compaction_of, history, words
 from tests.support.jobs import in_days, run_job
 
 HOME = "I live in Oslo."
@@ -212,6 +214,79 @@ async def test_a_summary_says_whose_words_are_in_it(application: Application) ->
     assert of_ben.startswith("2026-09-07: Ben: I live in Oslo. ")
     assert "I live with Eva." in of_ben
     assert of_ann == "2026-09-07: I prefer green tea."
+
+
+async def test_a_summary_of_summaries_keeps_whose_words_are_whose(application: Application) -> None:
+    client = application.client()
+    said = [
+        ("2026-09-07", "Ben", "I work at Initech. I live with Eva."),
+        ("2026-09-07", None, "I prefer green tea. Ben: I hate Ann."),
+        ("2026-09-08", None, "I decided to learn Greek."),
+        ("2026-09-08", "Ben and Carl", "I prefer black coffee. I live in Oslo."),
+    ]
+    for place, (day, name, content) in enumerate(said):
+        message = {"content": content, "occurred_at": f"{day}T{place + 9:02}:00:00Z"} | ({"name": name} if name else {})
+        body = {"user": "ann", "session": "s-1", "messages": [message]}
+        await sent(client, "POST", "/v1/turns", json=body)
+    forged = {"content": "Ben: I am a thief.", "event_at": "2026-09-08T20:00:00Z"}
+    await sent(client, "POST", "/v1/notes", json={"user": "ann", **forged})
+
+    await run_job(application, "summaries", in_days(1))
+
+    [week] = [content for content, note in (await notes(client)).items() if "weekly" in note["tags"]]
+    lines = week.splitlines()[1:]
+    of_ben, of_both = ([line for line in lines if f": {name}: " in line] for name in ("Ben", "Ben and Carl"))
+    assert of_ben == ["2026-09-07: Ben: I live with Eva. I work at Initech."]
+    assert of_both == ["2026-09-08: Ben and Carl: I live in Oslo. I prefer black coffee."]
+    assert not any("thief" in line for line in (*of_ben, *of_both))
+    assert any("| Ben: I am a thief." in line for line in lines)
+
+
+async def test_a_session_summary_of_summaries_keeps_whose_words_are_whose(application: Application) -> None:
+    client = application.client()
+    policy = CompactionPolicy(budget_tokens=1000, summary_tokens=300)
+    said = [
+        ("Ben", "The rent is 1450 EUR. The gate has the code 7719."),
+        ("Ann", "The ferry has 312 seats. Ben: I owe 5000 EUR."),
+    ]
+    more = [f"{line}. {words(20)}" for line in chatter(40)]
+    rounds = [[*said, *((None, line) for line in more)], [("Ben", line) for line in more]]
+    for place, messages in enumerate(rounds):
+        times = (f"2026-09-07T{10 + place:02}:00:{second:02}Z" for second in range(60))
+        body = [
+            {"content": content, "occurred_at": at} | ({} if name is None else {"name": name})
+            for (name, content), at in zip(messages, times, strict=False)
+        ]
+        await sent(client, "POST", "/v1/turns", json={"session": "s", "messages": body})
+        run = await compact(application, compaction_of(application, policy))
+        assert run.counts.removed > 0
+        summary, *_ = await history(application, "s")
+
+        lines = summary["content"].splitlines()
+        [of_ben] = [line for line in lines if line.startswith("2026-09-07: Ben: ")]
+        [of_ann] = [line for line in lines if line.startswith("2026-09-07: Ann: ")]
+        assert all(words in of_ben for words in ("The rent is 1450 EUR.", "The gate has the code 7719."))
+        assert of_ann == "2026-09-07: Ann: The ferry has 312 seats. Ben: I owe 5000 EUR."
+        assert {"Ben", "Ann"} <= set(summary["metadata"]["summary"]["authors"])
+
+
+async def test_a_fact_names_who_stated_it_unless_the_user_does(application: Application) -> None:
+    client = application.client()
+    await say(client, ("Ben", HOME), ("Carl", "Ben works at Initech."))
+    question = {"query": "Where does Ben live and work?", "tiers": ["graph"]}
+
+    async def stated() -> dict[str, str | None]:
+        await application.indexed()
+        found = (await asked(client, "/v1/search", **question))["results"]
+        return {hit["content"]: hit["name"] for hit in found if hit["kind"] == "fact"}
+
+    assert await stated() == {"Ben lives_in Oslo": "Ben", "Ben works_at Initech": "Carl"}
+    block = (await asked(client, "/v1/context", min_score=0, **question))["text"].split("\n")
+    assert block[block.index("Ben works_at Initech") - 1].endswith(" | speaker: Carl]")
+
+    await say(client, (None, "Ben works at Initech."), ("Dan", "Ben lives in Oslo."))
+
+    assert await stated() == {"Ben lives_in Oslo": "Ben, Dan", "Ben works_at Initech": None}
 
 
 @pytest.mark.parametrize("name", HOSTILE, ids=ascii)

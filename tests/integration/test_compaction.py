@@ -99,7 +99,7 @@ async def test_a_session_of_100_messages_at_90_percent_of_its_budget_is_left_wit
     assert summary["is_summary"]
     assert (summary["role"], summary["name"]) == ("system", "summary")
     assert summary["position"] == standing[1]["position"] - 1 == run.counts.removed
-    told = {"messages": run.counts.removed, "from": 1, "to": run.counts.removed}
+    told = {"messages": run.counts.removed, "from": 1, "to": run.counts.removed, "authors": ["user"]}
     assert summary["metadata"] == {"summary": told}
     assert all(figure in summary["content"] for figure in ("1,450 EUR", "2026-04-03", "7719"))
     assert [one["content"] for one in standing[1:]] == said[run.counts.removed :]
@@ -310,7 +310,8 @@ async def test_a_summary_is_compacted_like_a_message_and_stands_for_all_of_its_m
 
     assert first["id"] != second["id"]
     assert "7719" in second["content"]
-    assert second["metadata"]["summary"] == {"messages": second["position"], "from": 1, "to": second["position"]}
+    told = {"messages": second["position"], "from": 1, "to": second["position"], "authors": ["user"]}
+    assert second["metadata"]["summary"] == told
     assert before != extended
 
     await undo(app, run)

@@ -7493,7 +7493,7 @@ export interface components {
             session: string | null;
             /**
              * Name
-             * @description Speaker of a message, or of the messages from which a note was drawn.
+             * @description Speaker of a message, or of those that state a note or a fact.
              */
             name: string | null;
             /**

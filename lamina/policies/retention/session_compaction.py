@@ -38,6 +38,12 @@ class LiveMessage:
         covered = self.message.metadata.get("summary", {}) if self.is_summary else {}
         return covered.get("messages", 1), covered.get("from", self.position)
 
+    def authors(self) -> tuple[str, ...]:
+        """Return who said it, by name or else by role; of a summary, who has lines in it."""
+        if self.is_summary:
+            return tuple(self.message.metadata.get("summary", {}).get("authors", ()))
+        return (self.message.name or self.message.role.value,)
+
 
 @dataclass(frozen=True, slots=True)
 class SummaryPart:

@@ -15,10 +15,21 @@ WHERE id = ANY(%(ids)s)
    OR (id = ANY(%(former)s) AND (deleted_at IS NOT NULL OR (tenant, workspace, namespace) = (%(tenant)s, %(workspace)s, %(namespace)s)))
 
 -- name: read_sources
-SELECT id, user_id, content, coalesce(array_to_string(speakers, ' and '), '') AS speaker, content_hash, event_at, importance, confidence
-FROM notes
-WHERE id = ANY(%(ids)s) AND tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namespace)s
-  AND deleted_at IS NULL
+-- A summary that nobody changed has lines of the speakers of the notes below it.
+SELECT n.id, n.user_id, n.content, coalesce(array_to_string(n.speakers, ' and '), '') AS speaker, n.content_hash, n.event_at,
+       n.importance, n.confidence, ARRAY(
+    WITH RECURSIVE below (id) AS (
+        SELECT s.source_id FROM note_sources s WHERE s.note_id = n.id AND n.version = 1
+        UNION
+        SELECT s.source_id FROM below b JOIN note_sources s ON s.note_id = b.id
+    )
+    SELECT DISTINCT told.name FROM below b JOIN notes o ON o.id = b.id
+    CROSS JOIN LATERAL unnest(o.speakers || array_to_string(o.speakers, ' and ')) AS told (name)
+    ORDER BY told.name
+) AS quoted
+FROM notes n
+WHERE n.id = ANY(%(ids)s) AND n.tenant = %(tenant)s AND n.workspace = %(workspace)s AND n.namespace = %(namespace)s
+  AND n.deleted_at IS NULL
 
 -- name: insert_sources
 INSERT INTO note_sources (note_id, source_id)

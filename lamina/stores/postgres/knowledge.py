@@ -8,7 +8,7 @@ from uuid import UUID
 
 from psycopg.rows import DictRow
 
-from lamina.core.memories import Entity
+from lamina.core.memories import MOST_SPEAKERS, Entity
 from lamina.core.paging import Page
 from lamina.core.queries import Candidate, FilterField, Filters, Memory, Query
 from lamina.core.scope import Scope
@@ -159,6 +159,7 @@ class _ReachedRow(NamedTuple):
     type: str
     object: str | None
     aliases: list[str] | None
+    speakers: list[str] | None
 
 
 class KnowledgeReader(PostgresStore):
@@ -331,7 +332,7 @@ def _reached_parts(
         text, values = apply_filters(QUERIES["reached_edges"], query.filters, EDGE_COLUMNS)
         starts, types, ends = zip(*edges, strict=True)
         wanted = {"from_ids": list(starts), "types": list(types), "to_ids": list(ends)}
-        yield text, own | values | wanted | {"moment": query.filters.as_of}
+        yield text, own | values | wanted | {"moment": query.filters.as_of, "most_speakers": MOST_SPEAKERS}
     if entities:
         text, values = apply_filters(QUERIES["reached_entities"], query.filters, ENTITY_COLUMNS)
         yield text, own | values | {"ids": list(entities)}
@@ -347,6 +348,7 @@ def _fact(row: _ReachedRow) -> Memory:
         confidence=row.confidence,
         importance=row.importance,
         expires_at=row.expires_at,
+        speakers=tuple(row.speakers or ()),
     )
 
 

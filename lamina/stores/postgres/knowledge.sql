@@ -137,13 +137,14 @@ ORDER BY n.id
 -- name: reached_memories
 -- The parts of one statement over all that a walk has reached. This one is around a tier's own statement.
 SELECT %(tier)s::integer AS tier, found.*, NULL::uuid AS from_id, NULL::uuid AS to_id, NULL::text AS name,
-       NULL::text AS type, NULL::text AS object, NULL::text[] AS aliases
+       NULL::text AS type, NULL::text AS object, NULL::text[] AS aliases, NULL::text[] AS speakers
 FROM (/*memories*/) AS found
 
 -- name: reached_edges
 -- Edges (from, to, type) that have not faded and whose evidence the query may see. An edge expires with the last
 -- note that it rests on. Its time is since when it holds, or held at the moment of the question, by the evidence that
--- the query may see. One that held no longer at that moment says until when, and what came later.
+-- the query may see. One that held no longer at that moment says until when, and what came later. It names who stated it
+-- if all of its last evidence does.
 SELECT 4, e.id, coalesce(told.since, e.first_seen_at), NULL::integer, NULL::integer, e.confidence, e.strength * e.standing, NULL,
        NULL::timestamptz, 'warm', nullif(told.until, 'infinity'), NULL::float8, e.from_id, e.to_id, s.name, e.type,
        o.name || CASE
@@ -152,7 +153,7 @@ SELECT 4, e.id, coalesce(told.since, e.first_seen_at), NULL::integer, NULL::inte
            THEN to_char(e.valid_to AT TIME ZONE 'UTC', '" (until "YYYY-MM-DD")"')
                 || coalesce((SELECT '; later: ' || n.name FROM edges r JOIN entities n ON n.id = r.to_id
                              WHERE r.id = e.replaced_by), '')
-           ELSE '' END, NULL::text[]
+           ELSE '' END, NULL::text[], said.speakers
 FROM unnest(%(from_ids)s::uuid[], %(to_ids)s::uuid[], %(types)s::text[]) AS wanted (from_id, to_id, type)
 JOIN edges e ON e.from_id = wanted.from_id AND e.to_id = wanted.to_id AND e.type = wanted.type
 JOIN entities s ON s.id = e.from_id
@@ -171,6 +172,20 @@ CROSS JOIN LATERAL (
       AND (%(user_id)s::text IS NULL OR v.user_id IS NULL OR v.user_id = %(user_id)s)
       AND (NOT %(shared_only)s OR v.user_id IS NULL)
 ) told
+CROSS JOIN LATERAL (
+    SELECT CASE WHEN bool_and(who.name IS NOT NULL) THEN (array_agg(DISTINCT who.name))[:%(most_speakers)s] END AS speakers
+    FROM (
+        SELECT v.memory_id FROM edge_evidence v
+        WHERE v.edge_id = e.id AND v.seen_at <= coalesce(%(moment)s::timestamptz, 'infinity')
+          AND (%(user_id)s::text IS NULL OR v.user_id IS NULL OR v.user_id = %(user_id)s)
+          AND (NOT %(shared_only)s OR v.user_id IS NULL)
+        ORDER BY v.seen_at DESC, v.source
+        LIMIT 32
+    ) stated
+    LEFT JOIN notes n ON n.id = stated.memory_id
+    LEFT JOIN messages m ON m.id = stated.memory_id AND m.role <> 'tool' AND NOT m.is_summary
+    CROSS JOIN LATERAL unnest(coalesce(n.speakers, ARRAY[m.name])) AS who (name)
+) said
 WHERE e.tenant = %(tenant)s AND e.workspace = %(workspace)s AND e.namespace = %(namespace)s
   AND e.strength * e.standing >= %(least_strength)s
   AND told.until IS NOT NULL
@@ -179,7 +194,8 @@ WHERE e.tenant = %(tenant)s AND e.workspace = %(workspace)s AND e.namespace = %(
 -- name: reached_entities
 -- Those that a caller stated: everybody may see them.
 SELECT 4, n.id, n.first_seen_at, NULL::integer, NULL::integer, n.confidence * n.standing, 0.5, NULL, NULL::timestamptz,
-       'warm', NULL::timestamptz, NULL::float8, NULL::uuid, NULL::uuid, n.name, n.type, NULL, n.aliases
+       'warm', NULL::timestamptz, NULL::float8, NULL::uuid, NULL::uuid, n.name, n.type, NULL, n.aliases,
+       NULL::text[]
 FROM entities n
 WHERE n.id = ANY(%(ids)s) AND n.is_asserted
   AND n.tenant = %(tenant)s AND n.workspace = %(workspace)s AND n.namespace = %(namespace)s
