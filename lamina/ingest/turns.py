@@ -41,6 +41,7 @@ from lamina.core.trash import TrashKind
 from lamina.core.workspace_settings import ProfileScope
 from lamina.errors import Conflict, InvalidInput
 from lamina.extraction.edges import speaker_name
+from lamina.extraction.rules import extract_by_rules
 from lamina.ingest.embedding import EmbeddingBudget, embed_in_time
 from lamina.ingest.memory_linking import LinkDraft, MemoryLinker, MemoryText, PreparedLinks
 from lamina.ingest.speakers import sources_of_user, speakers_of, statements_of
@@ -80,6 +81,7 @@ from lamina.stores.postgres.notes import (
     prepare_note,
     replace_chunks,
     update_note,
+    withdraw_speaker,
 )
 from lamina.stores.postgres.outbox import (
     OutboxEntry,
@@ -599,7 +601,9 @@ class Recorder:
         _refuse_summarised(id_, old)
         new = clean_message(replace(old.message, **changes), "", limit=self.metadata_limit)
         now, turn = self._clock(), None
+        drawn_before: set[bytes] = set()
         if new.content != old.message.content:
+            drawn_before = await asyncio.to_thread(_texts_drawn_from, old.message, id_)
             await self._budget.check([new.content], "content")
             turn = await self._prepare(old.scope, [new], now, witness, ids=[id_])
 
@@ -615,6 +619,7 @@ class Recorder:
             events = [Event.of(found.scope, EventKind.MESSAGE_CHANGED, id_)]
             if turn is not None:
                 await replace_message_chunks(connection, id_, turn.messages[0].chunks, self._generation)
+                await withdraw_speaker(connection, found.scope, found.message, drawn_before)
                 drawn, told = await self._draw_again(connection, found.scope, id_, turn, now, witness)
                 entries, events = [*entries, *drawn], [*events, *told]
             await enqueue_entries(connection, entries)
@@ -765,6 +770,12 @@ def _refuse_summarised(id_: UUID, placed: PlacedMessage) -> None:
     if placed.is_compacted:
         remedy = "delete that one first, so that its messages stand for themselves, or store a note that says otherwise"
         raise Conflict(f"message {id_} is part of the summary {placed.compacted_into}; {remedy}")
+
+
+def _texts_drawn_from(message: Message, id_: UUID) -> set[bytes]:
+    """Return the hashes of the texts of a message that notes hold in its own words."""
+    readable = replace(message, content=composed(message.content))
+    return {note.content_hash() for note in extract_by_rules([readable], [id_]).notes}
 
 
 async def _facts_of_user(

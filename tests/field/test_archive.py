@@ -276,3 +276,31 @@ async def test_a_note_comes_back_with_the_speaker_of_its_message(
 
     assert [result["status"] for result in restored.json()["results"]] == ["restored"]
     assert (note["name"], back["name"]) == ("Ben", "Ben")
+
+
+async def test_a_corrected_note_comes_back_for_its_own_speakers_alone(app: Application) -> None:
+    client, admin = app.client(), app.admin()
+    said = [
+        ("Ben", "We decided to ship on Fridays. We decided to meet on Mondays."),
+        (
+            "Carl",
+            'Ben wrote "We decided to ship on Fridays." and "We decided to meet on Mondays." last year, as I recall.',
+        ),
+        ("Dan", "We decided to meet on Mondays."),
+    ]
+    messages = [{"name": name, "content": content} for name, content in said]
+    turn = (await client.post("/v1/turns", json={"session": "s-1", "messages": messages})).json()
+    notes = {note["content"]: note for note in (await client.get("/v1/notes")).json()["notes"]}
+    shipped, met = notes["We decided to ship on Fridays."], notes["We decided to meet on Mondays."]
+    assert (shipped["name"], met["name"]) == ("Ben", "Ben, Dan")
+    await app.indexed()
+    await archive(app)
+
+    changed = await client.patch(f"/v1/memories/{turn['messages'][0]['id']}", json={"content": "We decided nothing."})
+    answer = await admin.post("/v1/archive/restore", json={"ids": [shipped["id"], met["id"]]})
+
+    assert changed.is_success
+    statuses = {item["id"]: item["status"] for item in answer.json()["results"]}
+    assert statuses == {shipped["id"]: "corrected", met["id"]: "restored"}
+    back = (await client.get(f"/v1/notes/{met['id']}")).json()
+    assert (back["name"], back["source"]) == ("Dan", f"message:{turn['messages'][2]['id']}")

@@ -165,6 +165,33 @@ async def test_a_note_goes_to_nobody_who_only_quotes_its_words_once_they_are_cor
     assert HOME not in await names(client)
 
 
+@pytest.mark.parametrize("session", ["s-1", "s-2"])
+async def test_who_corrects_what_another_says_too_stands_at_its_note_no_more(
+    application: Application, session: str
+) -> None:
+    client = application.client()
+    await say(client, ("Ben", HOME))
+    [carl] = await say(client, ("Carl", f"Well. {HOME}"), session=session)
+    [dan, _] = await say(client, ("Dan", HOME), ("Dan", f"Listen. {HOME}"), session=session)
+    assert await names(client) == {HOME: "Ben, Carl, Dan"}
+
+    for id_, text in ((carl, "I live in Rome."), (dan, "I live in Graz.")):
+        await sent(client, "PATCH", f"/v1/memories/{id_}", json={"content": text})
+
+    assert await names(client) == {HOME: "Ben, Dan", "I live in Rome.": "Carl", "I live in Graz.": "Dan"}
+
+
+async def test_what_the_user_corrects_is_again_of_who_says_it(application: Application) -> None:
+    client = application.client()
+    await say(client, ("Ben", HOME))
+    [own] = await say(client, (None, HOME))
+    assert await names(client) == {HOME: None}
+
+    await sent(client, "PATCH", f"/v1/memories/{own}", json={"content": "I live in Rome."})
+
+    assert await names(client) == {HOME: "Ben", "I live in Rome.": None}
+
+
 async def test_what_the_user_stores_is_hers_though_somebody_else_said_it_before(semantic: Application) -> None:
     client = semantic.client()
     await say(client, ("Ben", HOME), ("Ben", "I like green tea."))

@@ -10,6 +10,7 @@ from uuid import UUID
 import numpy as np
 from pgvector import Vector
 from psycopg.rows import DictRow
+from psycopg.types.json import Jsonb
 
 from lamina.core.areas import Area
 from lamina.core.links import LinkKind
@@ -153,18 +154,20 @@ async def move_out(
 async def find_tellers(
     connection: Connection, scope: Scope, notes: Sequence[ArchivedNote]
 ) -> dict[UUID, tuple[UUID, list[str] | None]]:
-    """Return the first message of its session that has the text of each note, and its speaker if it names one.
+    """Return the first message of its session that has the text of each note, from a speaker of it, and its speakers.
 
     A note without one is missing.
     """
+    speakers = [note.extra.get("speakers") for note in notes]
     wanted = {
         "ids": [note.id for note in notes],
         "sessions": [note.session for note in notes],
         "users": [note.user for note in notes],
         "contents": [note.content for note in notes],
+        "speakers": [names and Jsonb(names) for names in speakers],
     }
     cursor = await connection.execute(QUERIES["find_tellers"], scope_parameters(scope) | wanted)
-    return {row["id"]: (row["message"], row["name"] and [row["name"]]) async for row in cursor}
+    return {row["id"]: (row["message"], row["speakers"] or None) async for row in cursor}
 
 
 async def restore_notes(connection: Connection, notes: Sequence[ArchivedNote]) -> set[UUID]:

@@ -64,15 +64,28 @@ WHERE id = ANY(%(ids)s)
 DELETE FROM notes WHERE id = ANY(%(ids)s)
 
 -- name: find_tellers
--- Of notes whose message was corrected, each with the message of their session that has their text, and who said that.
-SELECT told.id, m.id AS message, m.name
-FROM unnest(%(ids)s::uuid[], %(sessions)s::text[], %(users)s::text[], %(contents)b::text[])
-     AS told (id, session_id, user_id, content)
+-- Of notes whose message was corrected, each with the message of their session that has their text, and who of its
+-- speakers said that; of one without speakers, or of an earlier release, who says it now. Who only quotes or denies what a
+-- speaker said has another name.
+SELECT told.id, m.id AS message, CASE
+    WHEN told.speakers IS NULL THEN array_remove(ARRAY[m.name], NULL)
+    ELSE ARRAY(
+        SELECT s.name FROM jsonb_array_elements_text(told.speakers) WITH ORDINALITY AS s (name, place)
+        WHERE EXISTS (SELECT FROM messages o
+                      WHERE o.tenant = %(tenant)s AND o.workspace = %(workspace)s AND o.namespace = %(namespace)s
+                        AND o.session_id = told.session_id AND o.user_id IS NOT DISTINCT FROM told.user_id
+                        AND o.name = s.name AND o.role <> 'tool' AND NOT o.is_summary
+                        AND position(told.content IN o.content) > 0)
+        ORDER BY s.place) END AS speakers
+FROM unnest(%(ids)s::uuid[], %(sessions)s::text[], %(users)s::text[], %(contents)b::text[], %(speakers)s::jsonb[])
+     AS told (id, session_id, user_id, content, speakers)
 CROSS JOIN LATERAL (
     SELECT m.id, CASE WHEN m.role <> 'tool' THEN m.name END AS name FROM messages m
     WHERE m.tenant = %(tenant)s AND m.workspace = %(workspace)s AND m.namespace = %(namespace)s
       AND m.session_id = told.session_id AND m.user_id IS NOT DISTINCT FROM told.user_id AND NOT m.is_summary
       AND position(told.content IN m.content) > 0
+      AND (told.speakers IS NULL
+           OR (m.role <> 'tool' AND m.name IN (SELECT jsonb_array_elements_text(told.speakers))))
     ORDER BY m.position
     LIMIT 1
     FOR SHARE OF m

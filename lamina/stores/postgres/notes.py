@@ -1,6 +1,6 @@
 """Tier 2: notes, their versions and their warm full text."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from operator import itemgetter
@@ -12,7 +12,7 @@ from psycopg.rows import DictRow
 from psycopg.types.json import Json, Jsonb
 
 from lamina.core.areas import Area
-from lamina.core.memories import MOST_SPEAKERS, Category, Chunk, Note, NoteVersion, StoredNote
+from lamina.core.memories import MOST_SPEAKERS, Category, Chunk, Message, Note, NoteVersion, StoredNote
 from lamina.core.paging import Page
 from lamina.core.ports import PlacedRecord
 from lamina.core.queries import (
@@ -318,6 +318,20 @@ async def hand_over(connection: Connection, ids: Sequence[UUID], message: UUID) 
     """
     cursor = await connection.execute(QUERIES["hand_over_notes"], {"ids": list(ids), "message": message})
     return {row["id"] async for row in cursor}
+
+
+async def withdraw_speaker(connection: Connection, scope: Scope, old: Message, hashes: Collection[bytes]) -> None:
+    """Take the speaker of a message, which is locked and corrected, from notes that rest on others as well.
+
+    Args:
+        connection: Of the transaction.
+        scope: Of the message, with its session.
+        old: The message as it was.
+        hashes: Of the texts that it stated.
+    """
+    if hashes and old.speakers():
+        parameters = {**scope_parameters(scope), "name": old.name or None, "hashes": list(hashes)}
+        await connection.execute(QUERIES["withdraw_speaker"], parameters)
 
 
 async def delete_notes(connection: Connection, tenant: str, ids: Sequence[UUID], now: datetime) -> Deletion:

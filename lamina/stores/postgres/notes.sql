@@ -181,6 +181,29 @@ FROM (
 WHERE n.id = said.note
 RETURNING n.id
 
+-- name: withdraw_speaker
+-- A message, which is locked and has its new text, states these notes no more, though others do: they are its speaker's
+-- only where another message of his, in its session or the note's own, has their text. One that the user said without a
+-- name is again of who said it first.
+UPDATE notes n SET speakers = CASE WHEN %(name)s::text IS NULL THEN ARRAY[first.name]
+                                   ELSE array_remove(n.speakers, %(name)s) END
+FROM notes o
+LEFT JOIN messages first ON (first.tenant, first.workspace, first.namespace, first.session_id)
+                            = (o.tenant, o.workspace, o.namespace, o.session_id)
+    AND first.user_id IS NOT DISTINCT FROM o.user_id AND o.source = 'message:' || first.id AND first.role <> 'tool'
+    AND position(o.content IN first.content) > 0
+WHERE n.id = o.id
+  AND o.tenant = %(tenant)s AND o.workspace = %(workspace)s AND o.namespace = %(namespace)s
+  AND o.user_id IS NOT DISTINCT FROM %(user_id)s AND o.content_hash = ANY(%(hashes)s) AND o.deleted_at IS NULL
+  AND CASE WHEN %(name)s::text IS NULL THEN n.speakers IS NULL AND n.version = 1 AND first.name IS NOT NULL
+           ELSE %(name)s = ANY(n.speakers) AND cardinality(n.speakers) > 1 END
+  AND NOT EXISTS (
+      SELECT FROM messages m
+      WHERE m.tenant = o.tenant AND m.workspace = o.workspace AND m.namespace = o.namespace
+        AND m.session_id IN (o.session_id, %(session_id)s) AND m.user_id IS NOT DISTINCT FROM o.user_id
+        AND m.name IS NOT DISTINCT FROM %(name)s AND NOT m.is_summary AND position(o.content IN m.content) > 0
+        AND CASE WHEN %(name)s::text IS NULL THEN m.role = 'user' ELSE m.role <> 'tool' END)
+
 -- name: delete_notes
 -- The given notes, which are locked, with every note that was made from them, directly or not, and every note that
 -- was merged into them: it is hidden, but could come back; without its survivor's name it cannot. A note that was
