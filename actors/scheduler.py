@@ -15,6 +15,7 @@ from actors import logs
 from actors.directory import actor_options, retire
 from actors.instruments import process_meter, watch
 from lamina.aio.cancelling import cancel_all
+from lamina.aio.repeating import repeat
 from lamina.core.areas import Area
 from lamina.core.metrics import JOB_ORDERS, CallOutcome
 from lamina.core.runs import BY_SCHEDULE, JobName, Order, Run, RunState
@@ -23,7 +24,7 @@ from lamina.host.private_files import deny_others
 from lamina.maintenance.driver import RETRIED
 from lamina.maintenance.schedule import schedules
 from lamina.settings.loading import Settings
-from lamina.stores.postgres.connection import Connection, listen
+from lamina.stores.postgres.connection import listen
 from lamina.stores.postgres.generations import lacks_vectors
 from lamina.stores.postgres.job_runs import CHANNEL, INTERRUPTED, JobRuns, job_lock
 from lamina.wiring.jobs import jobs_edition, jobs_namespace, settings_digest
@@ -79,7 +80,7 @@ class Scheduler:
             times.add_job(self.order, schedule.trigger(), args=[job], coalesce=True, misfire_grace_time=None)
         times.start()
         try:
-            await self._work_off()
+            await repeat(self._work_off, "the queue of jobs does not answer, retrying", every_s=LOOK_S)
         finally:
             times.shutdown(wait=False)
 
@@ -110,21 +111,13 @@ class Scheduler:
             logger.warning("%s is not ordered until Postgres answers again: %s", job, error)
 
     async def _work_off(self) -> None:
-        while True:
-            try:
-                async with await listen(session_url(self._settings), CHANNEL, name="lamina scheduler") as connection:
-                    # At each connection, since orders may have come due during an outage.
-                    await self._catch_up()
-                    await self._listen(connection)
-            except Exception as error:  # noqa: BLE001 - it has no other owner: if it ended, no job would run again
-                logger.warning("the queue of jobs does not answer, retrying: %s", describe_error(error))
-                await asyncio.sleep(LOOK_S)
-
-    async def _listen(self, connection: Connection) -> None:
-        while True:
-            await self._start_open()
-            async for _ in connection.notifies(timeout=LOOK_S, stop_after=1):
-                break
+        async with await listen(session_url(self._settings), CHANNEL, name="lamina scheduler") as connection:
+            # At each connection, since orders may have come due during an outage.
+            await self._catch_up()
+            while True:
+                await self._start_open()
+                async for _ in connection.notifies(timeout=LOOK_S, stop_after=1):
+                    break
 
     async def _start_open(self) -> None:
         self._started = {id_: task for id_, task in self._started.items() if not task.done()}

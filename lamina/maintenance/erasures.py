@@ -9,6 +9,7 @@ from datetime import timedelta
 from typing import Any
 
 from lamina.aio.cancelling import cancel_all
+from lamina.aio.repeating import repeat
 from lamina.core.erasures import Erasure, ErasureState, Remnant, hash_user, receipt_fields
 from lamina.core.ports import Clock
 from lamina.core.tiers import ProjectionName
@@ -129,7 +130,7 @@ class Erasures:
     def start(self) -> None:
         """Work on open erasures from now on, whoever ordered them; in the event loop, once."""
         if self._working is None:
-            self._working = asyncio.create_task(self._keep_working())
+            self._working = asyncio.create_task(repeat(self.work, "erasures: retrying", every_s=LOOK_S))
 
     async def close(self) -> None:
         """Stop; the next process goes on."""
@@ -168,14 +169,6 @@ class Erasures:
         self._passes.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
             logger.warning("erasures: retrying: %s", describe_error(error))
-
-    async def _keep_working(self) -> None:
-        while True:
-            try:
-                await self.work()
-            except Exception as error:  # noqa: BLE001 - through outages; what is open stays so
-                logger.warning("erasures: retrying: %s", describe_error(error))
-            await asyncio.sleep(LOOK_S)
 
     async def _empty(self, erasure: Erasure, user: str) -> None:
         """Erase the rows of a user, and look for all that is left."""

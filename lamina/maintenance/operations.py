@@ -9,6 +9,7 @@ from uuid import UUID
 from pydantic import TypeAdapter
 
 from lamina.aio.cancelling import cancel_all
+from lamina.aio.repeating import repeat
 from lamina.core.operations import Operation, OperationKind
 from lamina.core.ports import Clock
 from lamina.errors import Conflict, LaminaError, NotFound, describe_error
@@ -114,7 +115,7 @@ class Operations:
     def start(self) -> None:
         """Work on open operations from now on, by whomever they were ordered; in the event loop, once."""
         if self._looking is None:
-            self._looking = asyncio.create_task(self._keep_working())
+            self._looking = asyncio.create_task(repeat(self.work, "operations: retrying", every_s=LOOK_S))
 
     async def close(self) -> None:
         """Stop; the next process goes on."""
@@ -158,14 +159,6 @@ class Operations:
             await self.table.record_wait(id_, reason, is_last=is_last)
         except Exception as error:  # noqa: BLE001 - it says the same as the log
             logger.warning("operation %s: %s", id_, _reason(error))
-
-    async def _keep_working(self) -> None:
-        while True:
-            try:
-                await self.work()
-            except Exception as error:  # noqa: BLE001 - through outages; what is open stays so
-                logger.warning("operations: retrying: %s", _reason(error))
-            await asyncio.sleep(LOOK_S)
 
 
 def _reason(error: Exception) -> str:

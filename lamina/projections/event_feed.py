@@ -1,7 +1,6 @@
 """The events of a process's open streams, found by one poll for all of them."""
 
 import asyncio
-import logging
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -9,12 +8,12 @@ from dataclasses import dataclass, field
 from uuid import UUID
 
 from lamina.aio.cancelling import cancel_all
+from lamina.aio.repeating import repeat
 from lamina.core.events import EventFilter, StoredEvent
 from lamina.core.ports import Clock
-from lamina.errors import InvalidInput, LaminaError, LimitReached
+from lamina.errors import InvalidInput, LimitReached
 from lamina.stores.postgres.events import Events
 
-logger = logging.getLogger(__name__)
 MOST_NEW = 1_000
 """Events that one look hands to streams; after more they read for themselves."""
 PAGE = 200
@@ -101,6 +100,7 @@ class EventFeed:
         self._clock = clock
         self._open: set[Subscription] = set()
         self._following: asyncio.Task[None] | None = None
+        self._looked_up_to: int | None = None
 
     @property
     def open_streams(self) -> int:
@@ -156,18 +156,14 @@ class EventFeed:
             await cancel_all([self._following])
 
     async def _follow(self) -> None:
-        position: int | None = None
-        while self._open:
-            try:
-                position = await self._look(position)
-            except LaminaError as error:  # What is new then is found by the next look.
-                logger.warning("events: postgres does not answer, retrying: %s", error)
-            except Exception:  # Nobody else restarts it, and open streams would fall silent.
-                logger.exception("events: a look for new ones failed, retrying")
-            await asyncio.sleep(self._poll_s)
+        self._looked_up_to = None
+        await repeat(self._look, "events: cannot look for new ones", every_s=self._poll_s)
 
-    async def _look(self, position: int | None) -> int:
-        settled = await self._events.settled()
+    async def _look(self) -> bool:
+        """Hand new events to the streams; report whether none is open any more."""
+        if not self._open:
+            return True
+        settled, position = await self._events.settled(), self._looked_up_to
         if position is None:  # The streams have read up to some place before.
             for subscription in tuple(self._open):
                 subscription.offer(None)
@@ -175,7 +171,8 @@ class EventFeed:
             tenants = {subscription.tenant for subscription in self._open}
             found = await self._events.new(tenants, position, settled, MOST_NEW)
             self._hand_over(found, settled)
-        return settled
+        self._looked_up_to = settled
+        return False
 
     def _hand_over(self, found: Sequence[StoredEvent], until: int) -> None:
         of_tenant: dict[str, list[StoredEvent]] = {}

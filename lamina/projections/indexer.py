@@ -13,6 +13,7 @@ import psycopg
 from psycopg_pool import AsyncConnectionPool
 
 from lamina.aio.cancelling import cancel_all
+from lamina.aio.repeating import repeat
 from lamina.core.ports import Projection, Rebuildable
 from lamina.core.tiers import PROJECTIONS, ProjectionName
 from lamina.errors import describe_error
@@ -111,34 +112,18 @@ class Indexer:
             pass
         return is_ordered
 
-    async def _keep_renewing(self) -> None:
-        """Renew until nothing is left, through outages."""
-        is_done = False
-        while not is_done:
-            try:
-                is_done = await self.renew()
-            except Exception as error:  # noqa: BLE001 - what is left stays marked
-                logger.warning("indexer: words of an earlier release are not renewed yet: %s", describe_error(error))
-            if not is_done:
-                await asyncio.sleep(LONGEST_PAUSE_S)
-
     async def give_up_unkept(self) -> int:
         """Delete old changes of projections that are not kept here; return how many."""
         return await self._outbox.give_up(self._kept, datetime.now(UTC) - UNKEPT)
 
-    async def _keep_giving_up(self) -> None:
-        while True:
-            try:
-                await self.give_up_unkept()
-            except Exception as error:  # noqa: BLE001 - the rows stay in the outbox
-                logger.warning("indexer: changes that nobody takes are not removed yet: %s", describe_error(error))
-            await asyncio.sleep(GIVE_UP_EVERY_S)
-
     async def _follow(self, connection: Connection) -> None:
         """Follow each projection by a task of its own, and end them all with the connection."""
-        tasks = [asyncio.create_task(follower.run()) for follower in self._followers]
-        tasks.append(asyncio.create_task(self._keep_renewing()))
-        tasks.append(asyncio.create_task(self._keep_giving_up()))
+        renew = repeat(self.renew, "indexer: words of an earlier release are not renewed yet", every_s=LONGEST_PAUSE_S)
+        give_up = repeat(
+            self.give_up_unkept, "indexer: changes that nobody takes are not removed yet", every_s=GIVE_UP_EVERY_S
+        )
+        works = (*(follower.run() for follower in self._followers), renew, give_up)
+        tasks = [asyncio.create_task(work) for work in works]
         try:
             await self._wake_when_notified(connection)
         finally:

@@ -12,6 +12,7 @@ from importlib import import_module
 from uuid import UUID
 
 from lamina.aio.cancelling import cancel_all
+from lamina.aio.repeating import repeat
 from lamina.core.events import EventFilter, StoredEvent
 from lamina.core.memories import new_id
 from lamina.core.ports import Clock
@@ -71,14 +72,7 @@ class WebhookDelivery:
     async def run(self) -> None:
         """Deliver until cancelled, through outages."""
         try:
-            while True:
-                try:
-                    await self.start_due()
-                except LaminaError as error:
-                    logger.warning("webhooks: postgres does not answer, retrying: %s", error)
-                except Exception:  # The indexer, which runs this, goes on.
-                    logger.exception("webhooks: cannot look for those that are due, retrying")
-                await asyncio.sleep(self._policy.poll_s)
+            await repeat(self.start_due, "webhooks: cannot look for those that are due", every_s=self._policy.poll_s)
         finally:
             await cancel_all(self._sending)
 
