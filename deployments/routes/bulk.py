@@ -15,7 +15,6 @@ from deployments.routes.dependencies import WriteKey, WriteKeyDep
 from deployments.routes.operations import tell_progress
 from deployments.services import PrincipalDep, Services, ServicesDep
 from lamina.api.bulk import (
-    SAMPLE,
     BulkChangeIn,
     BulkDeleteIn,
     BulkDocumentsOut,
@@ -86,15 +85,13 @@ async def delete_messages(
     Summaries of sessions match like any other message, and are not kept in the trash. Notes and facts that were drawn
     from a message stay. 200: it is complete; 202: it goes on, and `Location` names where to ask.
     """
-    scope, filters = body.scope(principal.tenant), body.selection()
-    limit, deletion = SAMPLE if body.dry_run else 0, services.workers.deletion
-    matched, ids = await deletion.preview(TrashKind.MESSAGE, scope, filters, sample=limit)
-    if body.dry_run:
-        found = await _present(services.reads.messages.get(principal.tenant, id_) for id_ in ids)
-        sample = [SessionMessageOut.from_attributes(one, one.message) for one in found]
-        return BulkMessagesOut(matched=matched, sample=sample)
+    matched, ids = await services.workers.deletion.preview(
+        TrashKind.MESSAGE, body.scope(principal.tenant), body.selection(), sample=body.sample_size
+    )
+    found = await _present(services.reads.messages.get(principal.tenant, id_) for id_ in ids)
+    sample = [SessionMessageOut.from_attributes(one, one.message) for one in found]
     operation = await _order(OperationKind.DELETE_MESSAGES, body, services, principal, response, write_key)
-    return BulkMessagesOut(matched=matched, sample=[], operation=operation)
+    return BulkMessagesOut(matched=matched, sample=sample, operation=operation)
 
 
 @router.post("/documents/bulk", responses=_goes_on(BulkDocumentsOut))
@@ -129,11 +126,9 @@ async def _order_notes(
     kind: OperationKind, body: BulkIn, services: Services, principal: Principal, response: Response, write_key: WriteKey
 ) -> BulkOut:
     scope, filters = body.scope(principal.tenant), body.selection()
-    matched, sample = await services.workers.notes.preview(scope, filters, sample=SAMPLE if body.dry_run else 0)
-    if body.dry_run:
-        return BulkOut(matched=matched, sample=[NoteOut.from_stored(note) for note in sample])
+    matched, sample = await services.workers.notes.preview(scope, filters, sample=body.sample_size)
     operation = await _order(kind, body, services, principal, response, write_key)
-    return BulkOut(matched=matched, sample=[], operation=operation)
+    return BulkOut(matched=matched, sample=[NoteOut.from_stored(note) for note in sample], operation=operation)
 
 
 async def _order_documents(
@@ -144,14 +139,12 @@ async def _order_documents(
     response: Response,
     write_key: WriteKey,
 ) -> BulkDocumentsOut:
-    tenant, limit, deletion = principal.tenant, SAMPLE if body.dry_run else 0, services.workers.deletion
-    matched, ids = await deletion.preview(TrashKind.DOCUMENT, body.scope(tenant), body.selection(), sample=limit)
-    if body.dry_run:
-        found = await _present(services.documents.reads.get(tenant, id_, with_content=False) for id_ in ids)
-        sample = [DocumentOut.from_attributes(one, occurred_at=one.event_at) for one in found]
-        return BulkDocumentsOut(matched=matched, sample=sample)
+    tenant, deletion, shown = principal.tenant, services.workers.deletion, body.sample_size
+    matched, ids = await deletion.preview(TrashKind.DOCUMENT, body.scope(tenant), body.selection(), sample=shown)
+    found = await _present(services.documents.reads.get(tenant, id_, with_content=False) for id_ in ids)
+    sample = [DocumentOut.from_attributes(one, occurred_at=one.event_at) for one in found]
     operation = await _order(kind, body, services, principal, response, write_key)
-    return BulkDocumentsOut(matched=matched, sample=[], operation=operation)
+    return BulkDocumentsOut(matched=matched, sample=sample, operation=operation)
 
 
 async def _present(reads: Iterable[Coroutine[Any, Any, Found]]) -> list[Found]:
@@ -170,7 +163,10 @@ async def _order(
     principal: Principal,
     response: Response,
     write_key: WriteKey,
-) -> OperationOut:
+) -> OperationOut | None:
+    """Order the work; nothing for a dry run."""
+    if body.dry_run:
+        return None
     request = body.model_dump(mode="json", exclude_unset=True, exclude=set(SCOPE_FIELDS))
     once = write_key.once(principal.tenant, body)
     ids = scope_parameters(body.scope(principal.tenant))

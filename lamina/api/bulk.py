@@ -35,6 +35,11 @@ class SelectionIn(ScopeIn):
     everything: Flag = Field(default=False, description="Instead of a condition: all of the scope.")
     dry_run: Flag = Field(default=False, description="Count and show some, and change nothing.")
 
+    @property
+    def sample_size(self) -> int:
+        """How many memories the answer shows: of a dry run alone."""
+        return SAMPLE if self.dry_run else 0
+
     def selection(self) -> Filters:
         """Return the conditions.
 
