@@ -43,8 +43,17 @@ def test_no_statement_is_defined_twice() -> None:
     assert [name for name, count in counts.items() if count > 1] == []
 
 
+@pytest.mark.parametrize("module", MODULES)
+def test_a_fragment_stands_before_the_statements_that_share_it(module: str) -> None:
+    text = (STORE / f"{module}.sql").read_text()
+    fragments = re.findall(r"^-- fragment: (.*)$", text, re.MULTILINE)
+    read = b"".join(load_queries(f"{module}.sql").values()).decode()
+
+    assert [name for name in fragments if text.count(f"/*{name}*/") < 2 or f"/*{name}*/" in read] == []
+
+
 def test_a_file_begins_with_the_name_of_a_statement_and_holds_no_empty_one() -> None:
-    assert all((STORE / f"{module}.sql").read_text().startswith("-- name: ") for module in MODULES)
+    assert all(re.match("-- (name|fragment): ", (STORE / f"{module}.sql").read_text()) for module in MODULES)
     assert all(text.strip() for module in MODULES for text in load_queries(f"{module}.sql").values())
 
 

@@ -1,5 +1,10 @@
--- name: count_selected_notes
-SELECT count(*) AS matched FROM notes n
+-- fragment: note_columns
+n.id, n.workspace, n.namespace, n.user_id, n.agent_id, n.session_id, n.category, n.content, n.importance, n.confidence,
+n.tags, n.metadata, n.source, n.version, n.hits, n.event_at, n.last_hit_at, n.temperature, n.weight, n.expires_at,
+n.created_at, n.updated_at, n.speakers
+
+-- fragment: selected_notes
+FROM notes n
 WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namespace)s AND deleted_at IS NULL
   AND (expires_at IS NULL OR expires_at > statement_timestamp())
   AND (%(user_id)s::text IS NULL OR user_id = %(user_id)s)
@@ -7,35 +12,20 @@ WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namesp
   AND (%(session_id)s::text IS NULL OR session_id = %(session_id)s)
   AND /*filters*/ true
 
+-- name: count_selected_notes
+SELECT count(*) AS matched /*selected_notes*/
+
 -- name: select_notes
 -- A page by id, of notes that were stored by then: what comes later was not meant.
-SELECT id, workspace, namespace, user_id, agent_id, session_id, category, content, importance, confidence, tags,
-       metadata, source, version, hits, event_at, last_hit_at, temperature, weight, expires_at, created_at,
-       updated_at, speakers
-FROM notes n
-WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namespace)s AND deleted_at IS NULL
-  AND (expires_at IS NULL OR expires_at > statement_timestamp())
-  AND (%(user_id)s::text IS NULL OR user_id = %(user_id)s)
-  AND (%(agent_id)s::text IS NULL OR agent_id = %(agent_id)s)
-  AND (%(session_id)s::text IS NULL OR session_id = %(session_id)s)
+SELECT /*note_columns*/ /*selected_notes*/
   AND created_at <= %(stored_by)s AND (%(after)s::uuid IS NULL OR id > %(after)s)
-  AND /*filters*/ true
 ORDER BY id
 LIMIT %(limit)s
 
 -- name: lock_selected_notes
 -- Those of a page that match still, locked until the transaction ends.
-SELECT id, workspace, namespace, user_id, agent_id, session_id, category, content, importance, confidence, tags,
-       metadata, source, version, hits, event_at, last_hit_at, temperature, weight, expires_at, created_at,
-       updated_at, speakers
-FROM notes n
-WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namespace)s AND deleted_at IS NULL
-  AND (expires_at IS NULL OR expires_at > statement_timestamp())
-  AND (%(user_id)s::text IS NULL OR user_id = %(user_id)s)
-  AND (%(agent_id)s::text IS NULL OR agent_id = %(agent_id)s)
-  AND (%(session_id)s::text IS NULL OR session_id = %(session_id)s)
+SELECT /*note_columns*/ /*selected_notes*/
   AND id = ANY(%(ids)s)
-  AND /*filters*/ true
 ORDER BY id
 FOR UPDATE
 
@@ -50,26 +40,23 @@ WHERE n.tenant = %(tenant)s AND n.id = ANY(%(ids)s)
         AND o.user_id IS NOT DISTINCT FROM n.user_id AND o.deleted_at IS NULL)
 RETURNING n.id
 
--- name: read_merged_notes
+-- fragment: with_merged
 -- Notes that are hidden in favour of these, directly or not.
 WITH RECURSIVE merged (id) AS (
     SELECT id FROM notes WHERE merged_into = ANY(%(ids)s)
     UNION
     SELECT n.id FROM merged m JOIN notes n ON n.merged_into = m.id
 )
-SELECT n.id, n.workspace, n.namespace, n.user_id, n.agent_id, n.session_id, n.category, n.content, n.importance,
-       n.confidence, n.tags, n.metadata, n.source, n.version, n.hits, n.event_at, n.last_hit_at, n.temperature, n.weight,
-       n.expires_at, n.created_at, n.updated_at, n.speakers
+
+-- name: read_merged_notes
+/*with_merged*/
+SELECT /*note_columns*/
 FROM merged JOIN notes n ON n.id = merged.id
 WHERE n.tenant = %(tenant)s AND n.deleted_at IS NOT NULL
 
 -- name: move_merged_notes
 -- They may come back one day, and must do so beside the note that stood for them.
-WITH RECURSIVE merged (id) AS (
-    SELECT id FROM notes WHERE merged_into = ANY(%(ids)s)
-    UNION
-    SELECT n.id FROM merged m JOIN notes n ON n.merged_into = m.id
-)
+/*with_merged*/
 UPDATE notes n SET workspace = %(workspace)s, namespace = %(namespace)s
 FROM merged
 WHERE n.id = merged.id AND n.tenant = %(tenant)s AND n.deleted_at IS NOT NULL AND n.merged_into IS NOT NULL
@@ -78,63 +65,51 @@ RETURNING n.id
 -- name: move_note_chunks
 UPDATE note_chunks SET workspace = %(workspace)s, namespace = %(namespace)s WHERE note_id = ANY(%(ids)s)
 
--- name: count_selected_messages
+-- fragment: selected_messages
 -- Of exactly the ids of a scope, summaries and compacted ones among them.
-SELECT count(*) AS matched FROM messages m
+FROM messages m
 WHERE m.tenant = %(tenant)s AND m.workspace = %(workspace)s AND m.namespace = %(namespace)s
   AND (%(user_id)s::text IS NULL OR m.user_id = %(user_id)s)
   AND (%(agent_id)s::text IS NULL OR m.agent_id = %(agent_id)s)
   AND (%(session_id)s::text IS NULL OR m.session_id = %(session_id)s)
   AND /*filters*/ true
 
+-- name: count_selected_messages
+SELECT count(*) AS matched /*selected_messages*/
+
 -- name: select_messages
 -- A page by id of the same, that were stored by a time: what comes later was not meant.
-SELECT m.id FROM messages m
-WHERE m.tenant = %(tenant)s AND m.workspace = %(workspace)s AND m.namespace = %(namespace)s
-  AND (%(user_id)s::text IS NULL OR m.user_id = %(user_id)s)
-  AND (%(agent_id)s::text IS NULL OR m.agent_id = %(agent_id)s)
-  AND (%(session_id)s::text IS NULL OR m.session_id = %(session_id)s)
+SELECT m.id /*selected_messages*/
   AND m.created_at <= %(stored_by)s AND (%(after)s::uuid IS NULL OR m.id > %(after)s)
-  AND /*filters*/ true
 ORDER BY m.id
 LIMIT %(limit)s
 
 -- name: lock_selected_messages
 -- Those of a page that match still, locked until the transaction ends.
-SELECT m.id FROM messages m
-WHERE m.tenant = %(tenant)s AND m.workspace = %(workspace)s AND m.namespace = %(namespace)s
-  AND (%(user_id)s::text IS NULL OR m.user_id = %(user_id)s)
-  AND (%(agent_id)s::text IS NULL OR m.agent_id = %(agent_id)s)
-  AND (%(session_id)s::text IS NULL OR m.session_id = %(session_id)s)
+SELECT m.id /*selected_messages*/
   AND m.id = ANY(%(ids)s)
-  AND /*filters*/ true
 ORDER BY m.id
 FOR UPDATE
 
--- name: count_selected_documents
-SELECT count(*) AS matched FROM documents d
+-- fragment: selected_documents
+FROM documents d
 WHERE d.tenant = %(tenant)s AND d.workspace = %(workspace)s AND d.namespace = %(namespace)s
   AND (%(user_id)s::text IS NULL OR d.user_id = %(user_id)s)
   AND (%(agent_id)s::text IS NULL OR d.agent_id = %(agent_id)s)
   AND /*filters*/ true
 
+-- name: count_selected_documents
+SELECT count(*) AS matched /*selected_documents*/
+
 -- name: select_documents
-SELECT d.id FROM documents d
-WHERE d.tenant = %(tenant)s AND d.workspace = %(workspace)s AND d.namespace = %(namespace)s
-  AND (%(user_id)s::text IS NULL OR d.user_id = %(user_id)s)
-  AND (%(agent_id)s::text IS NULL OR d.agent_id = %(agent_id)s)
+SELECT d.id /*selected_documents*/
   AND d.created_at <= %(stored_by)s AND (%(after)s::uuid IS NULL OR d.id > %(after)s)
-  AND /*filters*/ true
 ORDER BY d.id
 LIMIT %(limit)s
 
 -- name: lock_selected_documents
-SELECT d.id, d.user_id, d.agent_id, d.tags, d.path IS NOT NULL AS is_file FROM documents d
-WHERE d.tenant = %(tenant)s AND d.workspace = %(workspace)s AND d.namespace = %(namespace)s
-  AND (%(user_id)s::text IS NULL OR d.user_id = %(user_id)s)
-  AND (%(agent_id)s::text IS NULL OR d.agent_id = %(agent_id)s)
+SELECT d.id, d.user_id, d.agent_id, d.tags, d.path IS NOT NULL AS is_file /*selected_documents*/
   AND d.id = ANY(%(ids)s)
-  AND /*filters*/ true
 ORDER BY d.id
 FOR UPDATE
 

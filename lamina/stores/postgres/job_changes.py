@@ -75,6 +75,7 @@ async def change_rows(
         "afters": [_json(change.after) for change in changes],
         "tenant": tenant,
         "run_id": run,
+        "relation": relation,
     }
     await connection.execute(_LOCK_ROWS[relation], {"ids": parameters["ids"]})
     cursor = await connection.execute(_CHANGE_ROWS[relation], parameters)

@@ -24,6 +24,27 @@ WITH old AS (
 )
 DELETE FROM job_changes j USING old WHERE j.run_id = old.id
 
+-- fragment: with_wanted
+WITH wanted AS (
+    SELECT * FROM unnest(%(ids)s::uuid[], %(guards)s::jsonb[], %(afters)s::jsonb[]) AS w (id, guard, after)
+)
+
+-- fragment: kept
+-- The columns before, for the undo of the run, if there is one.
+kept AS (
+    INSERT INTO job_changes AS j (run_id, relation, row_id, before, after)
+    SELECT %(run_id)s, %(relation)s, l.id,
+           (SELECT jsonb_object_agg(key, l.state -> key) FROM jsonb_object_keys(l.after) AS key), l.after
+    FROM held l
+    WHERE %(run_id)s::uuid IS NOT NULL
+    ON CONFLICT (run_id, relation, row_id) DO UPDATE
+    SET before = excluded.before || j.before, after = j.after || excluded.after
+)
+
+-- fragment: columns_of_chunks
+message_id, chunk, tenant, workspace, namespace, session_id, user_id, occurred_at, text_start, text_end, generation,
+embedding
+
 -- name: lock_rows_messages
 -- Locked before the comparison: a statement that waits for a row goes on with its snapshot from before the wait.
 SELECT id FROM messages WHERE id = ANY(%(ids)s::uuid[]) ORDER BY id FOR UPDATE
@@ -31,9 +52,7 @@ SELECT id FROM messages WHERE id = ANY(%(ids)s::uuid[]) ORDER BY id FOR UPDATE
 -- name: change_messages
 -- Take messages out of their sessions, or put them back, if they are in the expected state; see change_notes. Their
 -- vectors move with them. A message whose summary was itself compacted stays out with it.
-WITH wanted AS (
-    SELECT * FROM unnest(%(ids)s::uuid[], %(guards)s::jsonb[], %(afters)s::jsonb[]) AS w (id, guard, after)
-), held AS (
+/*with_wanted*/, held AS (
     SELECT n.id, w.after,
            jsonb_build_object('compacted_at', n.compacted_at, 'compacted_into', n.compacted_into) AS state
     FROM wanted w
@@ -54,34 +73,18 @@ WITH wanted AS (
     WHERE c.message_id = changed.id AND NOT changed.is_live
     RETURNING c.*
 ), put_away AS (
-    INSERT INTO compacted_chunks (
-        message_id, chunk, tenant, workspace, namespace, session_id, user_id, occurred_at, text_start, text_end,
-        generation, embedding)
-    SELECT message_id, chunk, tenant, workspace, namespace, session_id, user_id, occurred_at, text_start, text_end,
-           generation, embedding
-    FROM away
+    INSERT INTO compacted_chunks (/*columns_of_chunks*/)
+    SELECT /*columns_of_chunks*/ FROM away
     ON CONFLICT DO NOTHING
 ), back AS (
     DELETE FROM compacted_chunks c USING changed
     WHERE c.message_id = changed.id AND changed.is_live
     RETURNING c.*
 ), put_back AS (
-    INSERT INTO message_chunks (
-        message_id, chunk, tenant, workspace, namespace, session_id, user_id, occurred_at, text_start, text_end,
-        generation, embedding)
-    SELECT message_id, chunk, tenant, workspace, namespace, session_id, user_id, occurred_at, text_start, text_end,
-           generation, embedding
-    FROM back
+    INSERT INTO message_chunks (/*columns_of_chunks*/)
+    SELECT /*columns_of_chunks*/ FROM back
     ON CONFLICT DO NOTHING
-), kept AS (
-    INSERT INTO job_changes AS j (run_id, relation, row_id, before, after)
-    SELECT %(run_id)s, 'messages', l.id,
-           (SELECT jsonb_object_agg(key, l.state -> key) FROM jsonb_object_keys(l.after) AS key), l.after
-    FROM held l
-    WHERE %(run_id)s::uuid IS NOT NULL
-    ON CONFLICT (run_id, relation, row_id) DO UPDATE
-    SET before = excluded.before || j.before, after = j.after || excluded.after
-)
+), /*kept*/
 SELECT * FROM changed
 
 -- name: lock_rows_notes
@@ -92,9 +95,7 @@ SELECT id FROM notes WHERE id = ANY(%(ids)s::uuid[]) ORDER BY id FOR UPDATE
 -- Change notes that are in the expected state, and record their columns before for the undo of the run, if there is
 -- one. They are locked (lock_rows_notes). A deleted note does not come back if the scope has its text again. The ids
 -- stand twice, for otherwise a page among a million notes is joined with all of them.
-WITH wanted AS (
-    SELECT * FROM unnest(%(ids)s::uuid[], %(guards)s::jsonb[], %(afters)s::jsonb[]) AS w (id, guard, after)
-), held AS (
+/*with_wanted*/, held AS (
     SELECT n.id, n.temperature AS was, n.deleted_at IS NULL AS was_live, w.after,
            jsonb_build_object(
                'temperature', n.temperature, 'temperature_changed_at', n.temperature_changed_at, 'weight', n.weight,
@@ -124,15 +125,7 @@ WITH wanted AS (
     FROM held l
     WHERE n.id = l.id
     RETURNING n.id, n.tenant, n.workspace, n.namespace, l.was, l.was_live, n.temperature, n.deleted_at IS NULL AS is_live
-), kept AS (
-    INSERT INTO job_changes AS j (run_id, relation, row_id, before, after)
-    SELECT %(run_id)s, 'notes', l.id,
-           (SELECT jsonb_object_agg(key, l.state -> key) FROM jsonb_object_keys(l.after) AS key), l.after
-    FROM held l
-    WHERE %(run_id)s::uuid IS NOT NULL
-    ON CONFLICT (run_id, relation, row_id) DO UPDATE
-    SET before = excluded.before || j.before, after = j.after || excluded.after
-)
+), /*kept*/
 SELECT * FROM changed
 
 -- name: lock_rows_entities
@@ -141,9 +134,7 @@ SELECT id FROM entities WHERE id = ANY(%(ids)s::uuid[]) ORDER BY key COLLATE "C"
 
 -- name: change_entities
 -- Change entities that are in the expected state; see change_notes.
-WITH wanted AS (
-    SELECT * FROM unnest(%(ids)s::uuid[], %(guards)s::jsonb[], %(afters)s::jsonb[]) AS w (id, guard, after)
-), held AS (
+/*with_wanted*/, held AS (
     SELECT n.id, w.after,
            jsonb_build_object('confidence', n.confidence, 'standing', n.standing, 'last_seen_at', n.last_seen_at) AS state
     FROM wanted w
@@ -157,15 +148,7 @@ WITH wanted AS (
     FROM held l
     WHERE n.id = l.id
     RETURNING n.id, n.tenant, n.workspace, n.namespace
-), kept AS (
-    INSERT INTO job_changes AS j (run_id, relation, row_id, before, after)
-    SELECT %(run_id)s, 'entities', l.id,
-           (SELECT jsonb_object_agg(key, l.state -> key) FROM jsonb_object_keys(l.after) AS key), l.after
-    FROM held l
-    WHERE %(run_id)s::uuid IS NOT NULL
-    ON CONFLICT (run_id, relation, row_id) DO UPDATE
-    SET before = excluded.before || j.before, after = j.after || excluded.after
-)
+), /*kept*/
 SELECT * FROM changed
 
 -- name: lock_rows_edges
@@ -174,9 +157,7 @@ SELECT id FROM edges WHERE id = ANY(%(ids)s::uuid[]) ORDER BY id FOR UPDATE
 
 -- name: change_edges
 -- Change edges that are in the expected state; see change_notes.
-WITH wanted AS (
-    SELECT * FROM unnest(%(ids)s::uuid[], %(guards)s::jsonb[], %(afters)s::jsonb[]) AS w (id, guard, after)
-), held AS (
+/*with_wanted*/, held AS (
     SELECT n.id, w.after, jsonb_build_object('standing', n.standing, 'last_seen_at', n.last_seen_at) AS state
     FROM wanted w
     JOIN edges n ON n.id = w.id
@@ -189,13 +170,5 @@ WITH wanted AS (
     FROM held l
     WHERE n.id = l.id
     RETURNING n.id, n.from_id, n.tenant, n.workspace, n.namespace
-), kept AS (
-    INSERT INTO job_changes AS j (run_id, relation, row_id, before, after)
-    SELECT %(run_id)s, 'edges', l.id,
-           (SELECT jsonb_object_agg(key, l.state -> key) FROM jsonb_object_keys(l.after) AS key), l.after
-    FROM held l
-    WHERE %(run_id)s::uuid IS NOT NULL
-    ON CONFLICT (run_id, relation, row_id) DO UPDATE
-    SET before = excluded.before || j.before, after = j.after || excluded.after
-)
+), /*kept*/
 SELECT * FROM changed

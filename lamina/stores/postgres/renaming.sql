@@ -1,3 +1,14 @@
+-- fragment: in_place
+-- Of a namespace, or of a whole workspace.
+tenant = %(tenant)s AND workspace = %(workspace)s AND (%(namespace)s::text IS NULL OR namespace = %(namespace)s)
+
+-- fragment: in_session
+tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namespace)s AND session_id = %(session_id)s
+
+-- fragment: shared_with_place
+(from_workspace = %(workspace)s AND (%(namespace)s::text IS NULL OR from_namespace = %(namespace)s)
+ OR to_workspace = %(workspace)s AND %(namespace)s::text IS NULL)
+
 -- name: find_renaming_rivals
 -- Operations that are not over and reach one of the workspaces; also renamings that were given up halfway there, beside
 -- the one that goes on.
@@ -58,27 +69,17 @@ LIMIT 1
 -- Kinds of things in a namespace, or anywhere in a workspace, that a renaming would bring together with its own. A session
 -- without messages is nothing: a deletion leaves it, and it goes when the place gets another's name.
 SELECT array_remove(ARRAY[
-    CASE WHEN EXISTS (SELECT FROM notes WHERE tenant = %(tenant)s AND workspace = %(workspace)s
-                   AND (%(namespace)s::text IS NULL OR namespace = %(namespace)s) AND deleted_at IS NULL) THEN 'notes' END,
-    CASE WHEN EXISTS (SELECT FROM messages WHERE tenant = %(tenant)s AND workspace = %(workspace)s
-                   AND (%(namespace)s::text IS NULL OR namespace = %(namespace)s)) THEN 'messages' END,
-    CASE WHEN EXISTS (SELECT FROM documents WHERE tenant = %(tenant)s AND workspace = %(workspace)s
-                   AND (%(namespace)s::text IS NULL OR namespace = %(namespace)s)) THEN 'documents' END,
-    CASE WHEN EXISTS (SELECT FROM procedures WHERE tenant = %(tenant)s AND workspace = %(workspace)s
-                   AND (%(namespace)s::text IS NULL OR namespace = %(namespace)s) AND deleted_at IS NULL) THEN 'procedures' END,
-    CASE WHEN EXISTS (SELECT FROM entities WHERE tenant = %(tenant)s AND workspace = %(workspace)s
-                   AND (%(namespace)s::text IS NULL OR namespace = %(namespace)s)) THEN 'entities' END,
-    CASE WHEN EXISTS (SELECT FROM profiles WHERE tenant = %(tenant)s AND workspace = %(workspace)s
-                   AND (%(namespace)s::text IS NULL OR namespace = %(namespace)s)) THEN 'profiles' END,
-    CASE WHEN EXISTS (SELECT FROM profile_versions WHERE tenant = %(tenant)s AND workspace = %(workspace)s
-                   AND (%(namespace)s::text IS NULL OR namespace = %(namespace)s)) THEN 'versions of profiles' END,
-    CASE WHEN EXISTS (SELECT FROM archived_notes WHERE tenant = %(tenant)s AND workspace = %(workspace)s
-                   AND (%(namespace)s::text IS NULL OR namespace = %(namespace)s)) THEN 'archived notes' END,
+    CASE WHEN EXISTS (SELECT FROM notes WHERE /*in_place*/ AND deleted_at IS NULL) THEN 'notes' END,
+    CASE WHEN EXISTS (SELECT FROM messages WHERE /*in_place*/) THEN 'messages' END,
+    CASE WHEN EXISTS (SELECT FROM documents WHERE /*in_place*/) THEN 'documents' END,
+    CASE WHEN EXISTS (SELECT FROM procedures WHERE /*in_place*/ AND deleted_at IS NULL) THEN 'procedures' END,
+    CASE WHEN EXISTS (SELECT FROM entities WHERE /*in_place*/) THEN 'entities' END,
+    CASE WHEN EXISTS (SELECT FROM profiles WHERE /*in_place*/) THEN 'profiles' END,
+    CASE WHEN EXISTS (SELECT FROM profile_versions WHERE /*in_place*/) THEN 'versions of profiles' END,
+    CASE WHEN EXISTS (SELECT FROM archived_notes WHERE /*in_place*/) THEN 'archived notes' END,
     CASE WHEN EXISTS (SELECT FROM shares WHERE tenant = %(tenant)s AND revoked_at IS NULL
                    AND (expires_at IS NULL OR expires_at > statement_timestamp())
-                   AND (from_workspace = %(workspace)s
-                        AND (%(namespace)s::text IS NULL OR from_namespace = %(namespace)s)
-                        OR to_workspace = %(workspace)s AND %(namespace)s::text IS NULL)) THEN 'shares' END,
+                   AND /*shared_with_place*/) THEN 'shares' END,
     CASE WHEN %(namespace)s::text IS NULL
               AND EXISTS (SELECT FROM memory_profiles WHERE tenant = %(tenant)s AND workspace = %(workspace)s)
          THEN 'memory profiles' END,
@@ -121,14 +122,9 @@ SELECT EXISTS (
 
 -- name: find_contents_of_session
 SELECT array_remove(ARRAY[
-    CASE WHEN EXISTS (SELECT FROM messages WHERE tenant = %(tenant)s AND workspace = %(workspace)s
-                   AND namespace = %(namespace)s AND session_id = %(session_id)s) THEN 'messages' END,
-    CASE WHEN EXISTS (SELECT FROM notes WHERE tenant = %(tenant)s AND workspace = %(workspace)s
-                   AND namespace = %(namespace)s AND session_id = %(session_id)s AND deleted_at IS NULL)
-         THEN 'notes' END,
-    CASE WHEN EXISTS (SELECT FROM archived_notes WHERE tenant = %(tenant)s AND workspace = %(workspace)s
-                   AND namespace = %(namespace)s AND session_id = %(session_id)s)
-         THEN 'archived notes' END
+    CASE WHEN EXISTS (SELECT FROM messages WHERE /*in_session*/) THEN 'messages' END,
+    CASE WHEN EXISTS (SELECT FROM notes WHERE /*in_session*/ AND deleted_at IS NULL) THEN 'notes' END,
+    CASE WHEN EXISTS (SELECT FROM archived_notes WHERE /*in_session*/) THEN 'archived notes' END
 ], NULL)::text[] AS kinds
 
 -- name: lock_session_row
@@ -141,11 +137,7 @@ DELETE FROM sessions
 WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namespace)s AND session_id = %(to_session)s
 
 -- name: has_archived_notes
-SELECT EXISTS (
-    SELECT FROM archived_notes
-    WHERE tenant = %(tenant)s AND workspace = %(workspace)s
-      AND (%(namespace)s::text IS NULL OR namespace = %(namespace)s)
-) AS has_some
+SELECT EXISTS (SELECT FROM archived_notes WHERE /*in_place*/) AS has_some
 
 -- name: has_archived_notes_of_any_session
 -- Of which the file alone says the session.
@@ -156,17 +148,11 @@ SELECT EXISTS (
 
 -- name: count_besides
 -- Beside the memories: everything that a renaming of a namespace or a workspace touches, and the keys that it leaves.
-SELECT (SELECT count(*) FROM (SELECT FROM sessions WHERE tenant = %(tenant)s AND workspace = %(workspace)s
-            AND (%(namespace)s::text IS NULL OR namespace = %(namespace)s) LIMIT %(most)s) counted) AS sessions,
-       (SELECT count(*) FROM (SELECT FROM entities WHERE tenant = %(tenant)s AND workspace = %(workspace)s
-            AND (%(namespace)s::text IS NULL OR namespace = %(namespace)s) LIMIT %(most)s) counted) AS entities,
-       (SELECT count(*) FROM (SELECT FROM profiles WHERE tenant = %(tenant)s AND workspace = %(workspace)s
-            AND (%(namespace)s::text IS NULL OR namespace = %(namespace)s) LIMIT %(most)s) counted) AS profiles,
-       (SELECT count(*) FROM (SELECT FROM trash WHERE tenant = %(tenant)s AND workspace = %(workspace)s
-            AND (%(namespace)s::text IS NULL OR namespace = %(namespace)s) LIMIT %(most)s) counted) AS in_trash,
-       (SELECT count(*) FROM shares WHERE tenant = %(tenant)s AND revoked_at IS NULL
-            AND (from_workspace = %(workspace)s AND (%(namespace)s::text IS NULL OR from_namespace = %(namespace)s)
-                 OR to_workspace = %(workspace)s AND %(namespace)s::text IS NULL)) AS shares,
+SELECT (SELECT count(*) FROM (SELECT FROM sessions WHERE /*in_place*/ LIMIT %(most)s) counted) AS sessions,
+       (SELECT count(*) FROM (SELECT FROM entities WHERE /*in_place*/ LIMIT %(most)s) counted) AS entities,
+       (SELECT count(*) FROM (SELECT FROM profiles WHERE /*in_place*/ LIMIT %(most)s) counted) AS profiles,
+       (SELECT count(*) FROM (SELECT FROM trash WHERE /*in_place*/ LIMIT %(most)s) counted) AS in_trash,
+       (SELECT count(*) FROM shares WHERE tenant = %(tenant)s AND revoked_at IS NULL AND /*shared_with_place*/) AS shares,
        (SELECT count(*) FROM webhooks WHERE tenant = %(tenant)s AND workspace = %(workspace)s
             AND %(namespace)s::text IS NULL) AS webhooks,
        (SELECT count(*) FROM api_keys WHERE tenant = %(tenant)s AND revoked_at IS NULL
@@ -214,18 +200,14 @@ WHERE tenant = %(tenant)s AND workspace IN (%(workspace)s, %(to_workspace)s) AND
 
 -- name: lock_notes_to_rename
 -- A page of live ones: the index of cold notes is told where they were before they move.
-SELECT id FROM notes
-WHERE tenant = %(tenant)s AND workspace = %(workspace)s
-  AND (%(namespace)s::text IS NULL OR namespace = %(namespace)s) AND deleted_at IS NULL
+SELECT id FROM notes WHERE /*in_place*/ AND deleted_at IS NULL
 ORDER BY workspace, namespace, id
 LIMIT %(limit)s
 FOR UPDATE
 
 -- name: lock_rows_to_rename
 -- A page of a table, by id as everybody who locks several rows of it: nobody waits in a circle.
-SELECT id FROM /*table*/
-WHERE tenant = %(tenant)s AND workspace = %(workspace)s
-  AND (%(namespace)s::text IS NULL OR namespace = %(namespace)s)
+SELECT id FROM /*table*/ WHERE /*in_place*/
 ORDER BY workspace, namespace, id
 LIMIT %(limit)s
 FOR UPDATE
@@ -238,28 +220,25 @@ SELECT id FROM passages WHERE document_id = ANY(%(ids)s) ORDER BY id FOR UPDATE
 -- Deleted ones, too; each of the two has an index of its own.
 SELECT id FROM procedures
 WHERE tenant = %(tenant)s AND id = ANY(
-    ARRAY(SELECT id FROM procedures
-          WHERE tenant = %(tenant)s AND workspace = %(workspace)s
-            AND (%(namespace)s::text IS NULL OR namespace = %(namespace)s) AND deleted_at IS NULL
-          LIMIT %(limit)s)
-    || ARRAY(SELECT id FROM procedures
-             WHERE tenant = %(tenant)s AND workspace = %(workspace)s
-               AND (%(namespace)s::text IS NULL OR namespace = %(namespace)s) AND deleted_at IS NOT NULL
-             LIMIT %(limit)s))
+    ARRAY(SELECT id FROM procedures WHERE /*in_place*/ AND deleted_at IS NULL LIMIT %(limit)s)
+    || ARRAY(SELECT id FROM procedures WHERE /*in_place*/ AND deleted_at IS NOT NULL LIMIT %(limit)s))
 ORDER BY id
 FOR UPDATE
 
--- name: rename_notes
--- With notes that were merged into them.
-WITH moved AS (
-    SELECT id FROM notes WHERE id = ANY(%(ids)s) UNION SELECT id FROM notes WHERE merged_into = ANY(%(ids)s)
-), chunks AS (
+-- fragment: parts_of_notes
+chunks AS (
     UPDATE note_chunks c SET workspace = %(to_workspace)s, namespace = coalesce(%(to_namespace)s, c.namespace)
     FROM moved WHERE c.note_id = moved.id
 ), links AS (
     UPDATE memory_links l SET workspace = %(to_workspace)s, namespace = coalesce(%(to_namespace)s, l.namespace)
     FROM moved WHERE l.from_id = moved.id
 )
+
+-- name: rename_notes
+-- With notes that were merged into them.
+WITH moved AS (
+    SELECT id FROM notes WHERE id = ANY(%(ids)s) UNION SELECT id FROM notes WHERE merged_into = ANY(%(ids)s)
+), /*parts_of_notes*/
 UPDATE notes n SET workspace = %(to_workspace)s, namespace = coalesce(%(to_namespace)s, n.namespace)
 FROM moved WHERE n.id = moved.id AND n.tenant = %(tenant)s
 RETURNING n.id, n.namespace, n.deleted_at IS NULL AS is_counted
@@ -267,20 +246,12 @@ RETURNING n.id, n.namespace, n.deleted_at IS NULL AS is_counted
 -- name: rename_deleted_notes
 -- With notes that were merged into them: those are in no index of a place.
 WITH deleted AS (
-    SELECT id FROM notes
-    WHERE tenant = %(tenant)s AND workspace = %(workspace)s
-      AND (%(namespace)s::text IS NULL OR namespace = %(namespace)s) AND deleted_at IS NOT NULL AND merged_into IS NULL
+    SELECT id FROM notes WHERE /*in_place*/ AND deleted_at IS NOT NULL AND merged_into IS NULL
     LIMIT %(limit)s
     FOR UPDATE
 ), moved AS (
     SELECT id FROM deleted UNION SELECT n.id FROM notes n JOIN deleted d ON n.merged_into = d.id
-), chunks AS (
-    UPDATE note_chunks c SET workspace = %(to_workspace)s, namespace = coalesce(%(to_namespace)s, c.namespace)
-    FROM moved WHERE c.note_id = moved.id
-), links AS (
-    UPDATE memory_links l SET workspace = %(to_workspace)s, namespace = coalesce(%(to_namespace)s, l.namespace)
-    FROM moved WHERE l.from_id = moved.id
-)
+), /*parts_of_notes*/
 UPDATE notes n SET workspace = %(to_workspace)s, namespace = coalesce(%(to_namespace)s, n.namespace)
 FROM moved WHERE n.id = moved.id
 RETURNING n.id, n.namespace, false AS is_counted
@@ -350,9 +321,7 @@ RETURNING e.id, e.namespace, true AS is_counted
 -- A page of a table whose rows are nothing that an index or the graph holds.
 UPDATE /*table*/ r SET workspace = %(to_workspace)s, namespace = coalesce(%(to_namespace)s, r.namespace)
 WHERE r.ctid = ANY(ARRAY(
-    SELECT ctid FROM /*table*/
-    WHERE tenant = %(tenant)s AND workspace = %(workspace)s
-      AND (%(namespace)s::text IS NULL OR namespace = %(namespace)s)
+    SELECT ctid FROM /*table*/ WHERE /*in_place*/
     LIMIT %(limit)s
     FOR UPDATE))
 RETURNING NULL::uuid AS id, r.namespace, true AS is_counted
@@ -384,9 +353,7 @@ SET from_workspace = CASE WHEN from_workspace = %(workspace)s THEN %(to_workspac
                      ELSE from_namespace END,
     to_workspace = CASE WHEN %(namespace)s::text IS NULL AND to_workspace = %(workspace)s THEN %(to_workspace)s
                    ELSE to_workspace END
-WHERE tenant = %(tenant)s
-  AND (from_workspace = %(workspace)s AND (%(namespace)s::text IS NULL OR from_namespace = %(namespace)s)
-       OR to_workspace = %(workspace)s AND %(namespace)s::text IS NULL)
+WHERE tenant = %(tenant)s AND /*shared_with_place*/
 RETURNING to_workspace, revoked_at IS NULL AS is_counted
 
 -- name: rename_bounds_of_keys
@@ -404,20 +371,16 @@ WHERE tenant = %(tenant)s
            AND workspaces = ARRAY[%(workspace)s::text] END
 
 -- name: rename_session_row
-UPDATE sessions SET session_id = %(to_session)s
-WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namespace)s AND session_id = %(session_id)s
+UPDATE sessions SET session_id = %(to_session)s WHERE /*in_session*/
 
 -- name: lock_messages_of_session
-SELECT FROM messages
-WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namespace)s AND session_id = %(session_id)s
+SELECT FROM messages WHERE /*in_session*/
 ORDER BY id
 FOR UPDATE
 
 -- name: rename_session_of_messages
 WITH moved AS (
-    UPDATE messages SET session_id = %(to_session)s
-    WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namespace)s
-      AND session_id = %(session_id)s
+    UPDATE messages SET session_id = %(to_session)s WHERE /*in_session*/
     RETURNING id
 ), chunks AS (
     UPDATE message_chunks c SET session_id = %(to_session)s FROM moved WHERE c.message_id = moved.id
@@ -429,9 +392,7 @@ SELECT id FROM moved
 -- name: rename_session_of_notes
 -- Live ones, deleted ones, and those that were merged into any of the namespace: each have an index of their own.
 WITH live AS (
-    SELECT id FROM notes
-    WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namespace)s
-      AND session_id = %(session_id)s AND deleted_at IS NULL
+    SELECT id FROM notes WHERE /*in_session*/ AND deleted_at IS NULL
 ), deleted AS (
     SELECT id, session_id FROM notes
     WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namespace)s
@@ -449,12 +410,10 @@ WHERE tenant = %(tenant)s AND id IN (
 RETURNING id, deleted_at IS NULL AS is_counted
 
 -- name: rename_session_of_archived_notes
-UPDATE archived_notes SET session_id = %(to_session)s
-WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namespace)s AND session_id = %(session_id)s
+UPDATE archived_notes SET session_id = %(to_session)s WHERE /*in_session*/
 
 -- name: rename_session_of_turns
-UPDATE agent_turns SET session_id = %(to_session)s
-WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namespace)s AND session_id = %(session_id)s
+UPDATE agent_turns SET session_id = %(to_session)s WHERE /*in_session*/
 
 -- name: find_session_in_trash
 SELECT id, rows FROM trash
