@@ -7,19 +7,18 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from lamina.cli.common import ConfigOption, DataDirOption, KeyOption, UrlOption, client_of
+from lamina.cli.common import with_client
 from lamina.cli.console import console
+from lamina.client import Client
 
 app = typer.Typer(help="The caches: show, clear, purge.", no_args_is_help=True)
 
 
 @app.command("show")
-def show_caches(
-    config: ConfigOption = None, data_dir: DataDirOption = None, url: UrlOption = None, key: KeyOption = None
-) -> None:
+@with_client()
+def show_caches(client: Client) -> None:
     """Show each layer's entries, and its counts since the shards started."""
-    with client_of(config, data_dir, url, key) as client:
-        stats = client.cache_stats()
+    stats = client.cache_stats()
     table = Table(box=None, padding=(0, 1, 0, 0))
     for column in ("layer", "hits", "stale", "misses", "errors", "rate", "ms", "entries", "MB", "evicted"):
         table.add_column(column, justify="left" if column == "layer" else "right", no_wrap=True)
@@ -40,26 +39,21 @@ def _layer_row(layer: dict[str, Any]) -> Iterator[str]:
 
 
 @app.command("clear")
+@with_client()
 def clear_caches(
+    client: Client,
     workspace: Annotated[str | None, typer.Option("--workspace", "-w", help="Whose caches.")] = None,
     agent: Annotated[str | None, typer.Option(help="Only this agent's responses there.")] = None,
     everything: Annotated[bool, typer.Option("--everything", help="The whole tenant's caches.")] = False,
-    config: ConfigOption = None,
-    data_dir: DataDirOption = None,
-    url: UrlOption = None,
-    key: KeyOption = None,
 ) -> None:
     """Clear the caches of an agent, a workspace or the tenant, on every replica."""
-    with client_of(config, data_dir, url, key) as client:
-        cleared = client.clear_caches(workspace, agent, everything=everything)["cleared"]
+    cleared = client.clear_caches(workspace, agent, everything=everything)["cleared"]
     console.print(", ".join(f"{name} {count}" for name, count in cleared.items()))
 
 
 @app.command("purge")
-def purge_caches(
-    config: ConfigOption = None, data_dir: DataDirOption = None, url: UrlOption = None, key: KeyOption = None
-) -> None:
+@with_client()
+def purge_caches(client: Client) -> None:
     """Remove expired rows from the caches' tables."""
-    with client_of(config, data_dir, url, key) as client:
-        purged = client.purge_expired_caches()
+    purged = client.purge_expired_caches()
     console.print(", ".join(f"{name} {count}" for name, count in purged.items()))

@@ -32,17 +32,15 @@ from lamina.cli.common import (
     LONG_TIMEOUT_S,
     ConfigOption,
     DataDirOption,
-    KeyOption,
     LimitOption,
     UrlOption,
-    UserOption,
-    WorkspaceOption,
     application_folder,
     client_of,
     fail,
     guarded,
     progress,
     settings_of,
+    with_client,
 )
 from lamina.cli.console import console, errors
 from lamina.cli.local import LocalService
@@ -159,7 +157,9 @@ def _show_sample(url: str, key: str, report: Callable[[str], None]) -> None:
 
 
 @app.command()
+@with_client(is_scoped=True)
 def add(
+    client: Client,
     content: Annotated[str, typer.Argument(help="The text, or - for one note a line from standard input.")],
     category: Annotated[
         str,
@@ -168,19 +168,10 @@ def add(
         ),
     ] = "note",
     tag: Annotated[list[str] | None, typer.Option("--tag", "-t", help="Label; may be repeated.")] = None,
-    workspace: WorkspaceOption = "default",
-    user: UserOption = None,
-    config: ConfigOption = None,
-    data_dir: DataDirOption = None,
-    url: UrlOption = None,
-    key: KeyOption = None,
 ) -> None:
     """Store a note."""
     lines = [line.strip() for line in sys.stdin if line.strip()] if content == "-" else [content]
-    with (
-        client_of(config, data_dir, url, key, workspace=workspace, user=user) as client,
-        progress("notes", len(lines)) as advance,
-    ):
+    with progress("notes", len(lines)) as advance:
         for line in lines:
             stored = client.add(line, category=category, tags=tag or [])
             console.print(f"{stored['id']}  {'existed' if stored['existed'] else 'stored'}", highlight=False)
@@ -188,25 +179,18 @@ def add(
 
 
 @app.command()
+@with_client(is_scoped=True, timeout_s=LONG_TIMEOUT_S)
 def upload(
+    client: Client,
     files: Annotated[
         list[Path], typer.Argument(help="Text, Markdown, HTML or PDF; a folder stands for all of these in it.")
     ],
     tag: Annotated[list[str] | None, typer.Option("--tag", "-t", help="Label; may be repeated.")] = None,
-    workspace: WorkspaceOption = "default",
-    user: UserOption = None,
-    config: ConfigOption = None,
-    data_dir: DataDirOption = None,
-    url: UrlOption = None,
-    key: KeyOption = None,
 ) -> None:
     """Store files as documents; a file of the same path replaces the one before. Exit 1 if one is refused."""
     found = files_of(files)
     refused = 0
-    with (
-        client_of(config, data_dir, url, key, timeout_s=LONG_TIMEOUT_S, workspace=workspace, user=user) as client,
-        progress("documents", len(found)) as advance,
-    ):
+    with progress("documents", len(found)) as advance:
         for batch in upload_batches(found):
             documents = [document_of_file(path) | {"tags": tag or []} for path in batch]
             for path, result in zip(batch, client.add_documents(documents)["results"], strict=True):
@@ -226,36 +210,26 @@ def _print_uploaded(path: Path, result: dict[str, Any]) -> None:
 
 
 @app.command()
+@with_client(is_scoped=True)
 def search(
+    client: Client,
     query: Annotated[str, typer.Argument(help="A question, or words.")],
     limit: LimitOption = 10,
-    workspace: WorkspaceOption = "default",
-    user: UserOption = None,
-    config: ConfigOption = None,
-    data_dir: DataDirOption = None,
-    url: UrlOption = None,
-    key: KeyOption = None,
 ) -> None:
     """Search all tiers, with each source's rank."""
-    with client_of(config, data_dir, url, key, workspace=workspace, user=user) as client:
-        _print_answer(query, client.search(query, limit=limit, explain=True))
+    _print_answer(query, client.search(query, limit=limit, explain=True))
 
 
 @app.command()
+@with_client(is_scoped=True)
 def context(
+    client: Client,
     query: Annotated[str, typer.Argument(help="A question, or the latest message.")],
     budget_tokens: Annotated[int | None, typer.Option("--budget", help="Most estimated tokens.")] = None,
-    workspace: WorkspaceOption = "default",
-    user: UserOption = None,
-    config: ConfigOption = None,
-    data_dir: DataDirOption = None,
-    url: UrlOption = None,
-    key: KeyOption = None,
 ) -> None:
     """Print the block that a prompt would receive."""
-    with client_of(config, data_dir, url, key, workspace=workspace, user=user) as client:
-        fields = {} if budget_tokens is None else {"budget_tokens": budget_tokens}
-        _print_context(client.context(query, **fields))
+    fields = {} if budget_tokens is None else {"budget_tokens": budget_tokens}
+    _print_context(client.context(query, **fields))
 
 
 @app.command()

@@ -5,8 +5,10 @@ import sys
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import wraps
+from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any, Concatenate, NoReturn, ParamSpec
 
 import typer
 from rich.markup import escape
@@ -39,6 +41,9 @@ KeyFileOption = Annotated[Path | None, typer.Option("--key-file", help="File wit
 WorkspaceOption = Annotated[str, typer.Option("--workspace", "-w", help="Project.")]
 UserOption = Annotated[str | None, typer.Option("--user", "-u", help="Person.")]
 LimitOption = Annotated[int, typer.Option("--limit", "-n", help="Most results.")]
+
+Given = ParamSpec("Given")
+_SERVICE = {"config": ConfigOption, "data_dir": DataDirOption, "url": UrlOption, "key": KeyOption}
 
 
 def application_folder() -> Path:
@@ -93,6 +98,37 @@ def client_of(
     ids = {name: id_ for name, id_ in scope.items() if id_ is not None}
     address = address_of(config, data_dir, url, key, needs_key=needs_key)
     return Client(*address, scope=ids, timeout_s=timeout_s, connect_retries=AT_ONCE)
+
+
+def with_client(
+    *, is_scoped: bool = False, timeout_s: float = DEFAULT_TIMEOUT_S
+) -> Callable[[Callable[Concatenate[Client, Given], None]], Callable[..., None]]:
+    """Return a decorator that gives a command a client, and the options that name its service.
+
+    Args:
+        is_scoped: Whether the client is of the workspace and the user of two more options.
+        timeout_s: Longest time for an answer.
+    """
+    scope = [_option("workspace", WorkspaceOption, "default"), _option("user", UserOption)] if is_scoped else []
+    options = [*scope, *(_option(name, annotation) for name, annotation in _SERVICE.items())]
+
+    def decorate(command: Callable[Concatenate[Client, Given], None]) -> Callable[..., None]:
+        @wraps(command)
+        def run(**given: Any) -> None:
+            chosen = {option.name: given.pop(option.name) for option in options}
+            with client_of(**chosen, timeout_s=timeout_s) as client:
+                command(client, **given)  # type: ignore[call-arg]  # Typer gives what the signature names
+
+        _, *own = signature(command).parameters.values()
+        own = [one.replace(kind=Parameter.KEYWORD_ONLY) for one in own]
+        run.__signature__ = Signature([*own, *options])  # type: ignore[attr-defined]
+        return run
+
+    return decorate
+
+
+def _option(name: str, annotation: Any, default: str | None = None) -> Parameter:
+    return Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 
 
 def address_of(

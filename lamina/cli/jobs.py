@@ -12,7 +12,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Column, Table
 
-from lamina.cli.common import ConfigOption, DataDirOption, KeyOption, UrlOption, client_of
+from lamina.cli.common import with_client
 from lamina.cli.console import console
 from lamina.client import Client
 from lamina.core.areas import ids_of
@@ -78,13 +78,11 @@ class RunProgress:
 
 
 @app.command("run")
+@with_client()
 def run_job(
+    client: Client,
     job: JobArgument,
     scope: ScopeOption = None,
-    config: ConfigOption = None,
-    data_dir: DataDirOption = None,
-    url: UrlOption = None,
-    key: KeyOption = None,
     *,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only tell what it would do.")] = False,
     force: ForceOption = False,
@@ -96,9 +94,8 @@ def run_job(
     lost too much, 4 if something could not be done.
     """
     ids = ids_of(scope or [])  # The tenant above a workspace is the key's.
-    with client_of(config, data_dir, url, key) as client:
-        run = client.run_job(job_named(job), dry_run=dry_run, force=force, **ids)
-        run = _watch(client, run) if wait else run
+    run = client.run_job(job_named(job), dry_run=dry_run, force=force, **ids)
+    run = _watch(client, run) if wait else run
     _print_run(run)
     raise typer.Exit(exit_code(run))
 
@@ -129,17 +126,14 @@ def _print_run(run: Mapping[str, Any]) -> None:
 
 
 @app.command("list")
+@with_client()
 def list_runs(
+    client: Client,
     job: Annotated[str | None, typer.Argument(help="Only this job's runs.")] = None,
     limit: Annotated[int, typer.Option("--limit", "-n", help="Most runs.")] = 20,
-    config: ConfigOption = None,
-    data_dir: DataDirOption = None,
-    url: UrlOption = None,
-    key: KeyOption = None,
 ) -> None:
     """List the latest runs of the key's tenant. Needs an admin key."""
-    with client_of(config, data_dir, url, key) as client:
-        runs = client.job_runs(None if job is None else job_named(job), limit=limit)["runs"]
+    runs = client.job_runs(None if job is None else job_named(job), limit=limit)["runs"]
     print_runs(runs)
 
 
@@ -155,40 +149,26 @@ def print_runs(runs: Sequence[Mapping[str, Any]]) -> None:
 
 
 @app.command("show")
-def show_run(
-    id: Annotated[UUID, typer.Argument(help="Id of the run.")],
-    config: ConfigOption = None,
-    data_dir: DataDirOption = None,
-    url: UrlOption = None,
-    key: KeyOption = None,
-) -> None:
+@with_client()
+def show_run(client: Client, id: Annotated[UUID, typer.Argument(help="Id of the run.")]) -> None:
     """Report on a run: its progress, or its result. Needs an admin key."""
-    with client_of(config, data_dir, url, key) as client:
-        _print_run(client.job_run(str(id)))
+    _print_run(client.job_run(str(id)))
 
 
 @app.command("undo")
-def undo_run(
-    id: Annotated[UUID, typer.Argument(help="Id of the run.")],
-    config: ConfigOption = None,
-    data_dir: DataDirOption = None,
-    url: UrlOption = None,
-    key: KeyOption = None,
-) -> None:
+@with_client()
+def undo_run(client: Client, id: Annotated[UUID, typer.Argument(help="Id of the run.")]) -> None:
     """Give every row that nobody changed since the run its values of before. Needs an admin key."""
-    with client_of(config, data_dir, url, key) as client:
-        run = _watch(client, client.undo_job(str(id)))
+    run = _watch(client, client.undo_job(str(id)))
     _print_run(run)
     raise typer.Exit(exit_code(run))
 
 
 @app.command("schedule")
-def show_schedule(
-    config: ConfigOption = None, data_dir: DataDirOption = None, url: UrlOption = None, key: KeyOption = None
-) -> None:
+@with_client()
+def show_schedule(client: Client) -> None:
     """Show when each job runs by itself, in UTC. Needs an admin key."""
-    with client_of(config, data_dir, url, key) as client:
-        jobs = client.job_schedule()["jobs"]
+    jobs = client.job_schedule()["jobs"]
     table = Table("job", Column("schedule", no_wrap=True), "next", "last", "what it does", box=None)
     for job in jobs:
         table.add_row(job["job"], job["schedule"], _minute(job["next_at"]), _minute(job["last_at"]), job["told"])

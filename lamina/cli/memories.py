@@ -6,8 +6,9 @@ from uuid import UUID
 
 import typer
 
-from lamina.cli.common import ConfigOption, DataDirOption, KeyOption, UrlOption, client_of
+from lamina.cli.common import with_client
 from lamina.cli.console import console
+from lamina.client import Client
 from lamina.errors import InvalidInput
 
 app = typer.Typer(help="One memory of any kind, by its id: show, change, delete.", no_args_is_help=True)
@@ -15,46 +16,31 @@ IdArgument = Annotated[UUID, typer.Argument(help="Its id, as a search shows it."
 
 
 @app.command("show")
-def show(
-    id: IdArgument,
-    config: ConfigOption = None,
-    data_dir: DataDirOption = None,
-    url: UrlOption = None,
-    key: KeyOption = None,
-) -> None:
+@with_client()
+def show(client: Client, id: IdArgument) -> None:
     """Print a memory as JSON."""
-    with client_of(config, data_dir, url, key) as client:
-        _print_json(client.memory(id))
+    _print_json(client.memory(id))
 
 
 @app.command("change")
+@with_client()
 def change(
+    client: Client,
     id: IdArgument,
     fields: Annotated[
         list[str], typer.Option("--set", "-s", help="FIELD=VALUE of its kind, as JSON or as text; may be repeated.")
     ],
-    config: ConfigOption = None,
-    data_dir: DataDirOption = None,
-    url: UrlOption = None,
-    key: KeyOption = None,
 ) -> None:
     """Change fields of a memory, and print it as JSON."""
     changes = dict(_field(text) for text in fields)
-    with client_of(config, data_dir, url, key) as client:
-        _print_json(client.change_memory(id, **changes))
+    _print_json(client.change_memory(id, **changes))
 
 
 @app.command("delete")
-def delete(
-    id: IdArgument,
-    config: ConfigOption = None,
-    data_dir: DataDirOption = None,
-    url: UrlOption = None,
-    key: KeyOption = None,
-) -> None:
+@with_client()
+def delete(client: Client, id: IdArgument) -> None:
     """Delete a memory."""
-    with client_of(config, data_dir, url, key) as client:
-        client.delete_memory(id)
+    client.delete_memory(id)
     console.print(f"{id}  deleted", highlight=False)
 
 

@@ -8,18 +8,9 @@ import typer
 from rich.markup import escape
 from rich.table import Column, Table
 
-from lamina.cli.common import (
-    LONG_TIMEOUT_S,
-    ConfigOption,
-    DataDirOption,
-    KeyOption,
-    UrlOption,
-    client_of,
-    progress,
-    server_of,
-    settings_of,
-)
+from lamina.cli.common import LONG_TIMEOUT_S, ConfigOption, DataDirOption, progress, server_of, settings_of, with_client
 from lamina.cli.console import console, errors
+from lamina.client import Client
 from lamina.core.ports import Identified
 from lamina.core.tiers import PROJECTIONS, ProjectionName
 from lamina.errors import LaminaError, Misconfigured
@@ -151,11 +142,9 @@ async def fill_store(
             await built.aclose()
 
 
+@with_client(timeout_s=LONG_TIMEOUT_S)
 def audit(
-    config: ConfigOption = None,
-    data_dir: DataDirOption = None,
-    url: UrlOption = None,
-    key: KeyOption = None,
+    client: Client,
     *,
     repair: Annotated[bool, typer.Option("--repair", help="Have what differs taken over again.")] = False,
 ) -> None:
@@ -163,8 +152,7 @@ def audit(
 
     Exit 1 if one differs, 2 if one could not be compared.
     """
-    with client_of(config, data_dir, url, key, timeout_s=LONG_TIMEOUT_S) as client:
-        report = client.audit(repair=repair)
+    report = client.audit(repair=repair)
     columns = ("expected", "found", "missing", "surplus", "different", "pending", "repaired")
     table = Table("projection", *(Column(name, justify="right") for name in columns), box=None)
     for name, drift in report["projections"].items():

@@ -9,8 +9,9 @@ from uuid import UUID
 import typer
 from rich.markup import escape
 
-from lamina.cli.common import ConfigOption, DataDirOption, KeyOption, UrlOption, client_of, fail
+from lamina.cli.common import fail, with_client
 from lamina.cli.console import console, errors
+from lamina.client import Client
 from lamina.core.erasures import hash_user
 from lamina.core.operations import RECEIPT_FORMAT
 from lamina.errors import InvalidInput, NotFound
@@ -21,37 +22,32 @@ FAULTY = 1
 
 
 @app.command("show")
+@with_client()
 def show(
+    client: Client,
     id: Annotated[
         UUID,
         typer.Argument(help="Id of the erasure that `DELETE /v1/users` returned, or of the deletion of a scope."),
     ],
-    config: ConfigOption = None,
-    data_dir: DataDirOption = None,
-    url: UrlOption = None,
-    key: KeyOption = None,
 ) -> None:
     """Print the receipt of an erasure, or of a deletion of a scope, as JSON; exit 1 if it is not complete."""
-    with client_of(config, data_dir, url, key) as client:
-        try:
-            found, waits_for = client.erasure(id), "its turn"
-            waits_for = "; ".join(found["waits_for"]) or waits_for
-        except NotFound:
-            found = client.operation(id)
-            waits_for = found["waits_for"] or "its turn"
+    try:
+        found, waits_for = client.erasure(id), "its turn"
+        waits_for = "; ".join(found["waits_for"]) or waits_for
+    except NotFound:
+        found = client.operation(id)
+        waits_for = found["waits_for"] or "its turn"
     if found["receipt"] is None:
         fail(f"{id} has no receipt: it is no deletion of a scope, or not complete; it waits for: {waits_for}")
     print(json.dumps(found["receipt"], indent=1))  # noqa: T201 - not wrapped, not coloured
 
 
 @app.command("keys")
-def show_keys(
-    config: ConfigOption = None, data_dir: DataDirOption = None, url: UrlOption = None, key: KeyOption = None
-) -> None:
+@with_client()
+def show_keys(client: Client) -> None:
     """Print the public keys that check receipts, in PEM."""
-    with client_of(config, data_dir, url, key) as client:
-        for found in client.receipt_keys()["keys"]:
-            print(show_controls(found["pem"]), end="")  # noqa: T201 - not wrapped, not coloured
+    for found in client.receipt_keys()["keys"]:
+        print(show_controls(found["pem"]), end="")  # noqa: T201 - not wrapped, not coloured
 
 
 @app.command("verify")
