@@ -98,8 +98,8 @@ def _day_of(said: Said, month: int, day: int) -> Days | None:
     return whole_days(min(days, key=lambda one: abs(one - said.day)), has_year=False) if days else None
 
 
-def _season_of(year: int, season: str, *, has_year: bool = True) -> Days:
-    return _months(year, names.SEASON_STARTS[season], 3, has_year=has_year)
+def _season_of(year: int, season: str) -> Days:
+    return _months(year, names.SEASON_STARTS[season], 3)
 
 
 def _season_near(said: Said, season: str, step: int) -> Days:

@@ -77,8 +77,3 @@ def test_nothing_gains_by_waiting(idle: timedelta, more: timedelta, sources: int
 )
 def test_an_entity_that_many_told_of_is_forgotten_more_slowly(idle: float, sources: int, standing: float) -> None:
     assert entity_confidence_share(days(idle), sources) == standing
-
-
-@given(IDLE, SOURCES)
-def test_what_was_asserted_never_loses(idle: timedelta, sources: int) -> None:
-    assert entity_confidence_share(idle, sources, is_asserted=True) == 1

@@ -115,9 +115,9 @@ def _share(named: Interval, asked: Interval) -> float:
     return max((end - start) / (named.end - named.start), 0.0)
 
 
-def weigh_then(signals: ThenSignals, weights: Mapping[str, float] | None = None) -> Figures:
+def weigh_then(signals: ThenSignals) -> Figures:
     """Return by how much the score of each message rises."""
-    weights = shipped_time_weights() if weights is None else weights
+    weights = shipped_time_weights()
     return np.asarray(
         weights["said"] * signals.said + weights["named"] * signals.named + weights["beside"] * signals.beside
     )

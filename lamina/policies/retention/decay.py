@@ -43,7 +43,7 @@ def edge_strength_share(idle: timedelta) -> float:
     return _decayed_share(idle / _DAY, EDGE_HALF_LIFE_DAYS)
 
 
-def entity_confidence_share(idle: timedelta, sources: int, *, is_asserted: bool = False) -> float:
+def entity_confidence_share(idle: timedelta, sources: int) -> float:
     """Return the share of its confidence that an entity keeps while nothing mentions it.
 
     All of it for 30 days, then halved every 180 days times 1 + log2(sources), in the same steps as an edge, and at
@@ -52,10 +52,7 @@ def entity_confidence_share(idle: timedelta, sources: int, *, is_asserted: bool 
     Args:
         idle: Time since its last mention.
         sources: How many memories mention it, from 1.
-        is_asserted: Whether a caller entered it as an entity; such an entity loses nothing.
     """
-    if is_asserted:
-        return 1.0
     half_life_days = ENTITY_HALF_LIFE_DAYS * (1 + math.log2(max(1, sources)))
     return max(LEAST_CONFIDENCE_SHARE, _decayed_share(idle / _DAY - ENTITY_GRACE_DAYS, half_life_days))
 
