@@ -1,16 +1,55 @@
-"""The log of a process of the service: JSON lines with the id of the request, and never a content."""
+"""The log of a process of the service: lines with the id of the request, and never a content."""
 
 import json
 import logging
+import os
 import sys
+from contextlib import suppress
 from datetime import UTC, datetime
-from typing import IO, Any
+from typing import Any, Protocol
 
 from lamina.core.request_ids import current_request
 from lamina.settings.logs import LogsSettings
 
 LOGGERS = ("lamina", "deployments", "actors", "jobs")
 """Whose records may be many lines long and carry fields. All others are libraries'."""
+PIPE = "LAMINA_LOG_PIPE"
+"""Names the pipe to the terminal of `lamina up`; of standard error Ray makes files in a folder that ends with it."""
+_TERMINAL = "terminal"
+
+
+class LogStream(Protocol):
+    """Takes lines of a log."""
+
+    def write(self, text: str, /) -> object:
+        """Take a text."""
+        ...
+
+    def flush(self) -> None:
+        """Pass on what was taken."""
+        ...
+
+
+class LogPipe:
+    """A stream into a pipe. What finds it full is lost, and so is all once its reader is gone: no request waits for it.
+
+    Args:
+        path: Of the pipe.
+
+    Raises:
+        OSError: If it is none, or nobody reads it.
+    """
+
+    def __init__(self, path: str) -> None:
+        self._descriptor = os.open(path, os.O_WRONLY | os.O_NONBLOCK)
+
+    def write(self, text: str) -> None:
+        """Write a text at once, or not at all."""
+        with suppress(OSError):
+            os.write(self._descriptor, text.encode(errors="backslashreplace"))
+
+    def flush(self) -> None:
+        """Return: everything is written already."""
 
 
 class JsonLines(logging.Formatter):
@@ -22,6 +61,10 @@ class JsonLines(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the line."""
+        return json.dumps(self.values(record), ensure_ascii=False, default=str)
+
+    def values(self, record: logging.LogRecord) -> dict[str, Any]:
+        """Return what is written of a record, by name."""
         is_own = record.name.partition(".")[0] in LOGGERS
         text = record.getMessage()
         line: dict[str, Any] = {
@@ -34,7 +77,18 @@ class JsonLines(logging.Formatter):
         }
         if record.exc_info and record.exc_info[0] is not None:
             line |= {"error": record.exc_info[0].__name__, "places": _places(record)}
-        return json.dumps(line, ensure_ascii=False, default=str)
+        return line
+
+
+class TextLines(JsonLines):
+    """Writes the same for a person."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the line; a message without arguments is followed by its fields, and any by its error."""
+        values = self.values(record)
+        begin = "{at} {level} {logger}: {message}".format_map(values)
+        told = {"at", "level", "logger", "message"} | (getattr(record, "fields", {}).keys() if record.args else set())
+        return " ".join([begin, *(f"{name}={value}" for name, value in values.items() if name not in told and value)])
 
 
 def _places(record: logging.LogRecord) -> list[str]:
@@ -47,15 +101,22 @@ def _places(record: logging.LogRecord) -> list[str]:
     return places
 
 
-def install(settings: LogsSettings, stream: IO[str] | None = None) -> None:
-    """Write the log of this process, libraries' lines and warnings too, as the settings say; once is enough."""
+def install(settings: LogsSettings, stream: LogStream | None = None) -> None:
+    """Write the log of this process as the settings say; once is enough.
+
+    As JSON that is every line, libraries' and Python's warnings too. As text, a process of `lamina up` shows Lamina's
+    own lines; elsewhere, and libraries', they go where Ray and Serve put them.
+    """
+    stream = stream or _terminal()
     if not settings.json_lines:
+        if stream is not None:
+            _show(stream)
         return
     # Serve has put a log of its own in the place of sys.stderr, which keeps lines back until there are more.
-    stream = stream or sys.__stderr__ or sys.stderr
+    lines: LogStream = stream or sys.__stderr__ or sys.stderr
     logging.captureWarnings(capture=True)
     root = logging.getLogger()
-    root.handlers = [_json_handler(stream)]
+    root.handlers = [_json_handler(lines)]
     for name in LOGGERS:
         of_package = logging.getLogger(name)
         of_package.handlers, of_package.propagate = list(root.handlers), False
@@ -64,14 +125,35 @@ def install(settings: LogsSettings, stream: IO[str] | None = None) -> None:
         if isinstance(logger, logging.Logger):
             # Ray's write by themselves, some to files as well, and leave records out.
             logger.handlers = [
-                _json_handler(stream, old)
+                _json_handler(lines, old)
                 if isinstance(old, logging.StreamHandler) and not isinstance(old, logging.FileHandler)
                 else old
                 for old in logger.handlers
             ]
 
 
-def _json_handler(stream: IO[str], old: logging.Handler | None = None) -> logging.Handler:
+def _terminal() -> LogPipe | None:
+    path = os.environ.get(PIPE)
+    if path is None:
+        return None
+    try:
+        return LogPipe(path)
+    except OSError:
+        return None
+
+
+def _show(stream: LogStream) -> None:
+    for name in LOGGERS:
+        logger = logging.getLogger(name)
+        if all(handler.get_name() != _TERMINAL for handler in logger.handlers):
+            handler = logging.StreamHandler(stream)
+            handler.set_name(_TERMINAL)
+            handler.setFormatter(TextLines())
+            logger.addHandler(handler)
+            logger.setLevel(logging.INFO)
+
+
+def _json_handler(stream: LogStream, old: logging.Handler | None = None) -> logging.Handler:
     """Return a handler for the same records as another one, or for all."""
     handler = logging.StreamHandler(stream)
     handler.setFormatter(JsonLines())

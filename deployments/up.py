@@ -20,6 +20,7 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Self
 
+from actors.logs import PIPE
 from deployments import fork_server
 from deployments.databases import Databases, Report
 from deployments.environment import can_run_ha_proxy, free_port, is_free, ray_environment, url_of
@@ -40,6 +41,8 @@ WATCH_INTERVAL_S = 0.5
 START_STEP_S = 0.2
 OUTAGE_S = 5.0
 SIGNAL_STEP_S = 0.05
+READ_BYTES = 64 * 1024
+_END = b"\0"
 _LOOPBACK = "127.0.0.1"
 
 
@@ -165,8 +168,34 @@ def _prepare(settings: Settings, stack: ExitStack, report: Report) -> tuple[Path
     if settings.serve.ha_proxy and not ha_proxy:
         report("HAProxy cannot run here; the Python proxy, which is slower, takes its place")
     os.environ.update(ray_environment(settings, folder, ha_proxy=ha_proxy))
+    stack.callback(_show_log(folder))
     stack.callback(_fork_server(folder, report))
     return folder, ha_proxy
+
+
+def _show_log(folder: Path) -> Callable[[], None]:
+    """Show the log of the processes that are started from now on; the returned function ends that."""
+    path = folder / "log"
+    os.mkfifo(path, 0o600)
+    os.environ[PIPE] = str(path)
+    # To write, too: reading then neither waits for the first process nor ends with the last.
+    pipe = os.open(path, os.O_RDWR)
+
+    def show() -> None:
+        lines = b""
+        while _END not in lines:
+            lines = os.read(pipe, READ_BYTES)
+            sys.stderr.buffer.write(lines.replace(_END, b""))
+            sys.stderr.buffer.flush()
+
+    def end() -> None:
+        os.write(pipe, _END)
+        reader.join()
+        os.close(pipe)
+
+    reader = threading.Thread(target=show, daemon=True)
+    reader.start()
+    return end
 
 
 def _fork_server(folder: Path, report: Report) -> Callable[[], None]:

@@ -3,6 +3,7 @@
 import io
 import json
 import logging
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -19,7 +20,7 @@ import pytest
 import deployments.app
 import jobs.__main__
 import jobs.runner
-from actors.logs import LOGGERS, JsonLines, install
+from actors.logs import LOGGERS, PIPE, JsonLines, install
 from actors.scheduler import Scheduler
 from deployments.app import CompactDeployment, RouterDeployment
 from deployments.logs import RequestLog
@@ -229,6 +230,61 @@ def test_every_process_of_the_service_writes_its_log_as_the_settings_say() -> No
     ]
     assert all({"logs", "install"} <= set(found.__code__.co_names) for found in begins)
     assert issubclass(CompactDeployment, RouterDeployment)
+
+
+@pytest.fixture
+def pipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
+    """The end that `lamina up` reads, of the pipe to its terminal."""
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    monkeypatch.setenv(PIPE, str(path))
+    reader = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    yield reader
+    os.close(reader)
+
+
+def test_a_process_of_lamina_up_shows_its_own_lines_once_and_no_text_of_an_error(log: io.StringIO, pipe: int) -> None:
+    install(LogsSettings())
+    install(LogsSettings())
+    own = logging.getLogger("lamina.projections.indexer")
+    with of_request("r-1"):
+        own.info("told", extra={"fields": {"route": "/v1/notes", "tenant": None}})
+    own.warning("%s is away", "graph", extra={"fields": {"part": "graph"}})
+    own.error("it failed", exc_info=ValueError(MARK))
+
+    told, away, failed = os.read(pipe, 1 << 16).decode().splitlines()
+    assert told.endswith(" info lamina.projections.indexer: told request_id=r-1 route=/v1/notes")
+    assert away.endswith(" warning lamina.projections.indexer: graph is away")
+    assert failed.endswith(" error lamina.projections.indexer: it failed error=ValueError")
+    assert MARK not in failed
+
+
+def test_json_lines_go_to_the_terminal_of_lamina_up_too(log: io.StringIO, pipe: int) -> None:
+    install(LogsSettings(json_lines=True))
+    logging.getLogger("psycopg.pool").warning("it is late")
+
+    assert json.loads(os.read(pipe, 1 << 16))["message"] == "it is late"
+
+
+def test_no_process_waits_for_a_terminal_that_takes_nothing(log: io.StringIO, pipe: int) -> None:
+    install(LogsSettings())
+    own = logging.getLogger("lamina")
+
+    for number in range(2_000):  # Some 200 KB; a pipe takes 64.
+        own.warning("line %s %s", number, "x" * 100)
+
+    assert os.read(pipe, 100).decode().endswith("x")
+
+
+def test_without_the_pipe_of_lamina_up_lines_go_where_serve_has_them(
+    log: io.StringIO, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(PIPE, str(tmp_path / "gone"))
+    before = [list(logging.getLogger(name).handlers) for name in LOGGERS]
+
+    install(LogsSettings())
+
+    assert [logging.getLogger(name).handlers for name in LOGGERS] == before
 
 
 async def test_a_slow_search_is_logged_with_the_times_of_its_parts(

@@ -6,6 +6,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -41,7 +42,7 @@ def service() -> Iterator[Running]:
     """One instance with the real model and the sample conversation."""
     with (
         new_folder() as folder,
-        running_service(folder, "--sample") as instance,
+        running_service(folder, "--sample", LAMINA_LOGS__REQUESTS="true") as instance,
     ):
         yield instance
 
@@ -92,6 +93,18 @@ def test_a_note_added_on_the_command_line_is_found_by_it(service: Running) -> No
     assert "notes_hybrid 1" in found.stdout
     assert "[Memory: note |" in block.stdout
     assert status.returncode == 0
+
+
+def test_the_terminal_shows_what_the_parts_log_at_once(service: Running) -> None:
+    with service.client(workspace="house") as client:
+        client.search("where is the spare key?")
+
+    until = time.monotonic() + 30
+    while not (found := re.findall(r"info deployments\.logs: request .*", service.output.read_text())):
+        assert time.monotonic() < until
+        time.sleep(0.05)
+    assert any("method=POST route=/v1/search status=200" in line for line in found)
+    assert all("spare key" not in line for line in found)
 
 
 def test_keys_are_created_listed_and_revoked_on_the_command_line(service: Running) -> None:
@@ -249,7 +262,8 @@ def test_what_was_stored_before_is_found_by_its_words_while_the_model_is_loaded(
     # Who reads it waits until somebody writes to it: a model that is loaded for as long as this test likes.
     origin.unlink()
     os.mkfifo(origin)
-    started = launch(service.data_dir, LAMINA_SEARCH__EMBED_DEADLINE_S="2")  # For it is waited in vain.
+    logs = {"LAMINA_LOGS__JSON_LINES": "true", "LAMINA_LOGS__SLOW_SEARCH_MS": "0.001"}
+    started = launch(service.data_dir, LAMINA_SEARCH__EMBED_DEADLINE_S="2", **logs)  # For it is waited in vain.
     early = until_it_says("the first search is answered", *started)
 
     conversation = sample.load()
@@ -266,6 +280,11 @@ def test_what_was_stored_before_is_found_by_its_words_while_the_model_is_loaded(
     said = whole.output.read_text()
     whole.stop()
 
+    logged = [json.loads(line) for line in said.splitlines() if line.startswith("{")]
+    slow = [line["parts_ms"] for line in logged if line["message"].startswith("slow search")]
+
+    assert len(slow) >= len(answers)
+    assert any("sessions" in parts_ms for parts_ms in slow)
     assert [answer["degraded"] for answer in answers] == [["embedder"], ["embedder"]]
     assert "LFP-2291-07" in answers[0]["results"][0]["content"]
     assert "5433" in answers[1]["results"][0]["content"]
