@@ -664,7 +664,7 @@ class Recorder:
         notes, put, back = await self._put(connection, scope, turn.notes, now, witness)
         fresh = {note.id for note in notes if not note.existed}
         # Facts of archived notes stay in the graph.
-        archived = await mark_corrected(connection, scope.tenant, f"message:{id_}", stated, now)
+        archived = await mark_corrected(connection, scope, f"message:{id_}", stated, now)
         unlinked = await self._linker.forget(connection, [id_, *archived])
         links = turn.links.renamed(_stored_as(turn.notes, notes, back))
         linked = await self._linker.write(connection, scope, links, {id_} | fresh | back)

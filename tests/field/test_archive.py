@@ -304,3 +304,24 @@ async def test_a_corrected_note_comes_back_for_its_own_speakers_alone(app: Appli
     assert statuses == {shipped["id"]: "corrected", met["id"]: "restored"}
     back = (await client.get(f"/v1/notes/{met['id']}")).json()
     assert (back["name"], back["source"]) == ("Dan", f"message:{turn['messages'][2]['id']}")
+
+
+async def test_a_correction_marks_no_archived_note_of_others_that_names_the_message_as_its_source(
+    app: Application,
+) -> None:
+    client = app.client()
+    turn = {"user": "ann", "session": "s-1", "messages": [{"content": "I live in Oslo."}]}
+    message = (await client.post("/v1/turns", json=turn)).json()["messages"][0]["id"]
+    cited = {"content": "The pier is long.", "source": f"message:{message}", "session": "s-1"}
+    kept = [
+        (await client.post("/v1/notes", json={**cited, **whose})).json()["id"]
+        for whose in ({}, {"user": "bob"}, {"user": "ann", "workspace": "other"})
+    ]
+    await app.indexed()
+    await archive(app)
+
+    changed = await client.patch(f"/v1/memories/{message}", json={"content": "I live in Rome."})
+    restored = await app.admin().post("/v1/archive/restore", json={"ids": kept})
+
+    assert changed.is_success, changed.text
+    assert [item["status"] for item in restored.json()["results"]] == ["restored"] * 3

@@ -5,6 +5,7 @@ from typing import Any
 import httpx
 import pytest
 
+from tests.security.test_mcp import bound
 from tests.support.application import Application
 
 MARK = "heliotrope"
@@ -108,3 +109,39 @@ async def test_a_session_without_users_is_read_by_everybody(application: Applica
 
     assert [message["content"] for message in history["messages"]] == [TEXT]
     assert again.json()["messages"][0]["existed"]
+
+
+async def test_a_correction_takes_no_note_of_others_that_names_the_message_as_its_source(
+    application: Application,
+) -> None:
+    client, eve = application.client(), await bound(application, users=["eve"])
+    said = {"session": "s-1", "messages": [{"content": "I live in Oslo."}]}
+    message = (await eve.post("/v1/turns", json=said)).json()["messages"][0]["id"]
+    cited = {"source": f"message:{message}", "session": "s-1"}
+    kept = [
+        (await client.post("/v1/notes", json={"content": "The pier is long.", **cited, **whose})).json()["id"]
+        for whose in ({}, {"user": "bob"})
+    ]
+
+    changed = await eve.patch(f"/v1/memories/{message}", json={"content": "I live in Rome."})
+
+    assert changed.status_code == 200, changed.text
+    assert [(await client.get(f"/v1/notes/{id_}")).status_code for id_ in kept] == [200, 200]
+    own = (await client.get("/v1/notes", params={"user": "eve"})).json()["notes"]
+    assert [note["content"] for note in own if note["user"] == "eve"] == ["I live in Rome."]
+
+
+async def test_a_second_user_learns_no_name_of_who_stated_a_fact_to_the_first(application: Application) -> None:
+    client = application.client()
+    for user, speaker in (("ann", f"Ben {MARK}"), ("bob", "Carl")):
+        message = {"name": speaker, "content": "Dora works at Initech."}
+        await client.post("/v1/turns", json={"user": user, "session": SESSION, "messages": [message]})
+    await application.indexed()
+
+    names = {}
+    for user in ("ann", "bob", "eve"):
+        asked = {"user": user, "query": "Where does Dora work?", "tiers": ["graph"]}
+        found = (await client.post("/v1/search", json=asked)).json()["results"]
+        names[user] = [hit["name"] for hit in found if hit["kind"] == "fact"]
+
+    assert names == {"ann": [f"Ben {MARK}"], "bob": ["Carl"], "eve": []}

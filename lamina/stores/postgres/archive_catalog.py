@@ -157,18 +157,18 @@ async def detach_from_run(connection: Connection, ids: Sequence[UUID]) -> None:
 
 
 async def mark_corrected(
-    connection: Connection, tenant: str, source: str, stated: Collection[bytes], now: datetime
+    connection: Connection, scope: Scope, source: str, stated: Collection[bytes], now: datetime
 ) -> list[UUID]:
     """Mark the archived notes that were drawn from a message, as it says something else; return them.
 
     Args:
         connection: Inside the transaction that corrects it.
-        tenant: Whose.
+        scope: Of the message.
         source: The message.
         stated: Hashes of the texts of notes that it states now.
         now: The time of day.
     """
-    parameters = {"tenant": tenant, "source": source, "hashes": list(stated), "now": now}
+    parameters = {**scope_parameters(scope), "source": source, "hashes": list(stated), "now": now}
     return [row["id"] async for row in await connection.execute(QUERIES["mark_corrected"], parameters)]
 
 

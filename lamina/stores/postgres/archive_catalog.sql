@@ -76,9 +76,11 @@ LIMIT 1
 UPDATE archived_notes SET run_id = NULL WHERE id = ANY(%(ids)s)
 
 -- name: mark_corrected
--- Notes that were drawn from a message, but for those with a text that it states still, and for pinned ones.
+-- Notes that were drawn from a message, but for those with a text that it states still, and for pinned ones. A writer may
+-- name the message as the source of a note of somebody else's: that one is not drawn from it.
 UPDATE archived_notes a SET corrected_at = %(now)s
-WHERE tenant = %(tenant)s AND drawn_from = %(source)s AND content_hash <> ALL(%(hashes)s::bytea[])
+WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namespace)s
+  AND user_id IS NOT DISTINCT FROM %(user_id)s AND drawn_from = %(source)s AND content_hash <> ALL(%(hashes)s::bytea[])
   AND NOT EXISTS (SELECT FROM feedback f
                   WHERE f.tenant = a.tenant AND f.memory_id = a.id AND f.pinned_at IS NOT NULL)
 RETURNING id

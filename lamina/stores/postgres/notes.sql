@@ -139,10 +139,10 @@ FOR UPDATE
 
 -- name: lock_drawn_notes
 -- Those that extraction drew from a message, and that nobody changed or pinned since; one that was merged into another,
--- too.
+-- too. A writer may name the message as the source of a note of somebody else's: that one is not drawn from it.
 SELECT id, content_hash FROM notes
 WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namespace)s AND session_id = %(session_id)s
-  AND source = %(source)s AND (deleted_at IS NULL OR merged_into IS NOT NULL) AND version = 1
+  AND user_id IS NOT DISTINCT FROM %(user_id)s AND source = %(source)s AND (deleted_at IS NULL OR merged_into IS NOT NULL) AND version = 1
   AND NOT EXISTS (SELECT FROM feedback f
                   WHERE f.tenant = notes.tenant AND f.memory_id = notes.id AND f.pinned_at IS NOT NULL)
 ORDER BY id
