@@ -1,3 +1,8 @@
+-- fragment: visible
+m.tenant = %(tenant)s AND m.workspace = %(workspace)s AND m.namespace = %(namespace)s
+AND (%(session_id)s::text IS NULL OR m.session_id = %(session_id)s)
+AND (%(user_id)s::text IS NULL OR m.user_id IS NULL OR m.user_id = %(user_id)s)
+
 -- name: reserve_positions
 INSERT INTO sessions AS s (tenant, workspace, namespace, session_id)
 VALUES (%(tenant)s, %(workspace)s, %(namespace)s, %(session_id)s)
@@ -45,30 +50,24 @@ FROM unnest(%(chunk_ids)s::uuid[], %(chunks)s::int[], %(starts)s::int[], %(ends)
      AS c (id, chunk, text_start, text_end, embedding)
 JOIN said ON said.id = c.id
 
+-- fragment: page
+tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namespace)s AND session_id = %(session_id)s
+AND (%(include_compacted)s OR compacted_at IS NULL)
+AND (%(user_id)s::text IS NULL OR user_id IS NULL OR user_id = %(user_id)s)
+AND position >= coalesce(%(after_position)s::bigint, 0)
+AND (position, is_summary, id) > (coalesce(%(after_position)s::bigint, -1), coalesce(%(after_is_summary)s, false),
+                                  coalesce(%(after_id)s::uuid, '00000000-0000-0000-0000-000000000000'))
+ORDER BY position, is_summary, id
+LIMIT %(offset)s + %(limit)s
+
 -- name: list_messages
 -- Messages and summaries by an index each; a page needs no more of either than its end.
 SELECT id, session_id, user_id, agent_id, position, role, name, ref, content, metadata, occurred_at, importance,
        is_summary, compacted_into
 FROM (
-    (SELECT * FROM messages
-     WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namespace)s
-       AND session_id = %(session_id)s AND NOT is_summary AND (%(include_compacted)s OR compacted_at IS NULL)
-       AND (%(user_id)s::text IS NULL OR user_id IS NULL OR user_id = %(user_id)s)
-       AND position >= coalesce(%(after_position)s::bigint, 0)
-       AND (position, is_summary, id) > (coalesce(%(after_position)s::bigint, -1), coalesce(%(after_is_summary)s, false),
-                                         coalesce(%(after_id)s::uuid, '00000000-0000-0000-0000-000000000000'))
-     ORDER BY position, is_summary, id
-     LIMIT %(offset)s + %(limit)s)
+    (SELECT * FROM messages WHERE NOT is_summary AND /*page*/)
     UNION ALL
-    (SELECT * FROM messages
-     WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namespace)s
-       AND session_id = %(session_id)s AND is_summary AND (%(include_compacted)s OR compacted_at IS NULL)
-       AND (%(user_id)s::text IS NULL OR user_id IS NULL OR user_id = %(user_id)s)
-       AND position >= coalesce(%(after_position)s::bigint, 0)
-       AND (position, is_summary, id) > (coalesce(%(after_position)s::bigint, -1), coalesce(%(after_is_summary)s, false),
-                                         coalesce(%(after_id)s::uuid, '00000000-0000-0000-0000-000000000000'))
-     ORDER BY position, is_summary, id
-     LIMIT %(offset)s + %(limit)s)
+    (SELECT * FROM messages WHERE is_summary AND /*page*/)
 ) AS both_kinds
 ORDER BY position, is_summary, id
 LIMIT %(limit)s OFFSET %(offset)s
@@ -144,11 +143,7 @@ WITH sized AS MATERIALIZED (/*sized*/), near_chunks AS MATERIALIZED (
     FROM unnest(%(ids)s::uuid[], %(chunks)s::integer[]) WITH ORDINALITY AS wanted (id, chunk, place)
     JOIN messages m ON m.id = wanted.id
     JOIN message_chunks c ON c.message_id = m.id AND c.chunk = wanted.chunk AND c.generation = %(generation)s
-    WHERE m.tenant = %(tenant)s AND m.workspace = %(workspace)s AND m.namespace = %(namespace)s
-      AND m.compacted_at IS NULL
-      AND (%(session_id)s::text IS NULL OR m.session_id = %(session_id)s)
-      AND (%(user_id)s::text IS NULL OR m.user_id IS NULL OR m.user_id = %(user_id)s)
-      AND /*filters*/ true
+    WHERE /*visible*/ AND m.compacted_at IS NULL AND /*filters*/ true
 ), stretches AS (
     -- Of each session, without overlap: hundreds of messages stand near each other.
     SELECT session_id, unnest(places) AS places, dense_rank() OVER (ORDER BY session_id)::integer AS session
@@ -269,11 +264,7 @@ CROSS JOIN LATERAL (
       AND summary.position IN (wanted.position - 1, wanted.position, wanted.position + 1) AND summary.is_summary
 ) m
 JOIN message_chunks c ON c.message_id = m.id AND c.generation = %(generation)s
-WHERE wanted.id = ANY(%(ids)s) AND m.compacted_at IS NULL
-  AND m.tenant = %(tenant)s AND m.workspace = %(workspace)s AND m.namespace = %(namespace)s
-  AND (%(session_id)s::text IS NULL OR m.session_id = %(session_id)s)
-  AND (%(user_id)s::text IS NULL OR m.user_id IS NULL OR m.user_id = %(user_id)s)
-  AND /*filters*/ true
+WHERE wanted.id = ANY(%(ids)s) AND m.compacted_at IS NULL AND /*visible*/ AND /*filters*/ true
 ORDER BY m.id, cosine DESC, c.chunk
 
 -- name: read_utterances
@@ -375,11 +366,7 @@ SELECT DISTINCT ON (m.id)
        coalesce(1 - (c.embedding <=> %(embedding)s::vector), 0)::float8 AS cosine
 FROM messages m
 JOIN message_chunks c ON c.message_id = m.id AND c.generation = %(generation)s
-WHERE m.id = ANY(%(ids)s) AND m.compacted_at IS NULL
-  AND m.tenant = %(tenant)s AND m.workspace = %(workspace)s AND m.namespace = %(namespace)s
-  AND (%(session_id)s::text IS NULL OR m.session_id = %(session_id)s)
-  AND (%(user_id)s::text IS NULL OR m.user_id IS NULL OR m.user_id = %(user_id)s)
-  AND /*filters*/ true
+WHERE m.id = ANY(%(ids)s) AND m.compacted_at IS NULL AND /*visible*/ AND /*filters*/ true
 ORDER BY m.id, cosine DESC, c.chunk
 
 -- name: erase_user_messages
@@ -449,8 +436,4 @@ SELECT 1 AS tier, m.id, 'message' AS kind, m.content, m.occurred_at, 1.0::float8
        NULL::uuid AS document_id, NULL::integer AS position, NULL::timestamptz AS expires_at, NULL::text AS heading,
        NULL::integer AS page, NULL::text AS trigger, NULL::text[] AS speakers
 FROM messages m
-WHERE m.id = ANY(%(ids)s) AND m.compacted_at IS NULL
-  AND m.tenant = %(tenant)s AND m.workspace = %(workspace)s AND m.namespace = %(namespace)s
-  AND (%(session_id)s::text IS NULL OR m.session_id = %(session_id)s)
-  AND (%(user_id)s::text IS NULL OR m.user_id IS NULL OR m.user_id = %(user_id)s)
-  AND /*filters*/ true
+WHERE m.id = ANY(%(ids)s) AND m.compacted_at IS NULL AND /*visible*/ AND /*filters*/ true

@@ -1,3 +1,7 @@
+-- fragment: columns
+id, workspace, namespace, agent_id, trigger, action, tags, metadata, source, strength, successes, failures, created_at,
+updated_at, last_used_at, state, is_learnt, is_private
+
 -- name: insert_procedure
 -- An equal row is returned as it is: the update waits for a deletion in progress. A procedure that two users wrote is
 -- no one's.
@@ -31,9 +35,7 @@ RETURNING p.id, p.workspace, p.namespace
 SELECT count(*) AS procedures FROM procedures WHERE tenant = %(tenant)s AND user_id = %(user_id)s
 
 -- name: get_procedure_for_update
-SELECT id, workspace, namespace, agent_id, trigger, action, tags, metadata, source, strength, successes, failures,
-       created_at, updated_at, last_used_at, state, is_learnt, is_private
-FROM procedures
+SELECT /*columns*/ FROM procedures
 WHERE id = %(id)s AND tenant = %(tenant)s AND deleted_at IS NULL
 FOR UPDATE
 
@@ -42,8 +44,7 @@ UPDATE procedures
 SET trigger = %(trigger)s, action = %(action)s, content_hash = %(content_hash)s, tags = %(tags)s,
     metadata = %(metadata)s, updated_at = %(now)s
 WHERE id = %(id)s
-RETURNING id, workspace, namespace, agent_id, trigger, action, tags, metadata, source, strength, successes, failures,
-       created_at, updated_at, last_used_at, state, is_learnt, is_private
+RETURNING /*columns*/
 
 -- name: index_procedure
 UPDATE procedures
@@ -80,22 +81,17 @@ SELECT succeeded FROM procedure_outcomes WHERE procedure_id = %(procedure_id)s A
 UPDATE procedures
 SET successes = %(successes)s, failures = %(failures)s, strength = %(strength)s, last_used_at = %(now)s
 WHERE id = %(id)s
-RETURNING id, workspace, namespace, agent_id, trigger, action, tags, metadata, source, strength, successes, failures,
-       created_at, updated_at, last_used_at, state, is_learnt, is_private
+RETURNING /*columns*/
 
 -- name: set_strength
 UPDATE procedures SET strength = %(strength)s WHERE id = %(id)s
 
 -- name: get_procedure
-SELECT id, workspace, namespace, agent_id, trigger, action, tags, metadata, source, strength, successes, failures,
-       created_at, updated_at, last_used_at, state, is_learnt, is_private
-FROM procedures
+SELECT /*columns*/ FROM procedures
 WHERE id = %(id)s AND tenant = %(tenant)s AND deleted_at IS NULL
 
 -- name: list_procedures
-SELECT id, workspace, namespace, agent_id, trigger, action, tags, metadata, source, strength, successes, failures,
-       created_at, updated_at, last_used_at, state, is_learnt, is_private
-FROM procedures p
+SELECT /*columns*/ FROM procedures p
 WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namespace)s AND deleted_at IS NULL
   AND p.state = 'active' AND (NOT p.is_private OR p.user_id = %(user_id)s)
   AND (created_at, id) < (coalesce(%(after_time)s::timestamptz, 'infinity'),
@@ -105,9 +101,7 @@ ORDER BY created_at DESC, id DESC
 LIMIT %(limit)s OFFSET %(offset)s
 
 -- name: list_learnt_procedures
-SELECT id, workspace, namespace, agent_id, trigger, action, tags, metadata, source, strength, successes, failures,
-       created_at, updated_at, last_used_at, state, is_learnt, is_private
-FROM procedures
+SELECT /*columns*/ FROM procedures
 WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND namespace = %(namespace)s AND deleted_at IS NULL
   AND is_learnt AND state = %(state)s
   AND (created_at, id) < (coalesce(%(after_time)s::timestamptz, 'infinity'),
@@ -122,8 +116,7 @@ UPDATE procedures SET user_id = NULL, is_private = false WHERE id = %(id)s
 UPDATE procedures
 SET state = %(state)s, is_decided = true, is_private = is_private AND %(state)s <> 'active', updated_at = %(now)s
 WHERE id = %(id)s AND tenant = %(tenant)s AND deleted_at IS NULL
-RETURNING id, workspace, namespace, agent_id, trigger, action, tags, metadata, source, strength, successes, failures,
-       created_at, updated_at, last_used_at, state, is_learnt, is_private
+RETURNING /*columns*/
 
 -- name: set_learnt_state
 UPDATE procedures SET state = CASE WHEN is_decided THEN state ELSE %(state)s END WHERE id = %(id)s
