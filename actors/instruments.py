@@ -27,7 +27,6 @@ from lamina.stores.postgres.connection import Pool
 STEP_S = 0.1
 # So many of them lie between two records of the gauges: Ray forgets a gauge that is not set for 20 s.
 POOL_STEPS = 10
-PREFIX = "ray_"
 Record = Callable[[float, dict[str, str]], None]
 
 
@@ -64,20 +63,6 @@ class RayMeter:
             case _ as other:
                 assert_never(other)
         return made
-
-
-def exported_names(instrument: Instrument) -> tuple[str, ...]:
-    """Return the names under which Ray hands an instrument to Prometheus."""
-    name = f"{PREFIX}{instrument.name}"
-    match instrument.kind:
-        case InstrumentKind.COUNTER:
-            return (f"{name}_total",)
-        case InstrumentKind.GAUGE:
-            return (name,)
-        case InstrumentKind.HISTOGRAM:
-            return (f"{name}_bucket", f"{name}_count", f"{name}_sum")
-        case _ as other:
-            assert_never(other)
 
 
 @cache

@@ -15,7 +15,6 @@ import pytest
 import ray
 import yaml
 
-from actors.instruments import exported_names
 from deployments.metrics.caches import cache_families
 from deployments.metrics.families import (
     build_families,
@@ -34,6 +33,7 @@ from lamina.settings.jobs import JobsSettings
 from lamina.stores.postgres.builds import Build
 from lamina.stores.postgres.database_metrics import GenerationFigures, JobFigures, Sizes
 from lamina.stores.postgres.outbox import Lag
+from tests.support.exported_metrics import exported_names
 
 ROOT = Path(__file__).resolve().parents[2]
 NOW = datetime(2026, 11, 28, tzinfo=UTC)

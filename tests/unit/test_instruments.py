@@ -17,7 +17,7 @@ from ray.exceptions import RayTaskError
 
 from actors import instruments
 from actors.cache import CacheShardActor
-from actors.instruments import RayMeter, exported_names, process_meter, replica_meter, watch
+from actors.instruments import RayMeter, process_meter, replica_meter, watch
 from deployments import problems
 from deployments.handles import ProjectionHandle
 from deployments.write_metrics import measured_write
@@ -156,16 +156,6 @@ def test_a_counter_is_not_told_of_nothing() -> None:
     RayMeter(metrics).record(SEARCHES, 0, outcome="ok")
 
     assert metrics.made == []
-
-
-def test_a_counter_is_exported_as_a_total_and_a_histogram_as_its_parts() -> None:
-    assert exported_names(SEARCHES) == ("ray_lamina_searches_total",)
-    assert exported_names(EMBEDDER_CALLS) == ("ray_lamina_embedder_calls",)
-    assert exported_names(TIER_SECONDS) == (
-        "ray_lamina_tier_seconds_bucket",
-        "ray_lamina_tier_seconds_count",
-        "ray_lamina_tier_seconds_sum",
-    )
 
 
 class OneTier:

@@ -58,12 +58,10 @@ class Compaction:
     Args:
         positions: Of the messages, oldest first, at least two.
         tokens: Of all of them.
-        left_tokens: Most tokens of the session afterwards.
     """
 
     positions: tuple[int, ...]
     tokens: int
-    left_tokens: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,9 +131,7 @@ def _compaction_of_oldest(messages: Sequence[SessionMessage], policy: Compaction
     count = max(LEAST_COMPACTED, next(enough, len(totals)))
     if len(totals) < count or totals[count - 1] <= policy.summary_tokens:
         return None
-    tokens = totals[count - 1]
-    positions = tuple(message.position for message in messages[:count])
-    return Compaction(positions, tokens, used - tokens + policy.summary_tokens)
+    return Compaction(tuple(message.position for message in messages[:count]), totals[count - 1])
 
 
 def _state(used: int, policy: CompactionPolicy) -> BudgetState:

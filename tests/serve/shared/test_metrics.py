@@ -7,8 +7,8 @@ from pathlib import Path
 import httpx
 from prometheus_client.parser import text_string_to_metric_families
 
-from actors.instruments import exported_names
 from lamina.core.metrics import INSTRUMENTS
+from tests.support.exported_metrics import exported_names
 from tests.support.service import Running, descendants, instance_folder
 
 WITHIN_S = 120.0
