@@ -265,17 +265,20 @@ class Follower:
 
     async def _apply(self) -> int:
         total = 0
-        while batch := await self._outbox.take(self._name, self._batch_size, self._applied):
-            changes = await self._outbox.changes(self._name, [id_ for _, id_ in batch], [seq for seq, _ in batch])
-            self._beside = await self._store_beside()
+        while (batch := await self._outbox.take(self._name, self._batch_size, self._applied)).seqs:
+            changes = await self._outbox.changes(self._name, batch.ids, batch.seqs)
+            if batch.build is not None and isinstance(self._projection, Rebuildable):
+                self._beside = self._projection.beside(batch.build)
+            else:
+                self._beside = None
             # First the store that searches use: a build that fails must not keep a change from it.
             await self._projection.apply(changes)
             await self._do_beside(methodcaller("apply", changes))
-            self._applied += [seq for seq, _ in batch]
-            total += len(batch)
+            self._applied += batch.seqs
+            total += len(batch.seqs)
             if len(self._applied) >= MAX_UNFLUSHED:
                 await self._flush()
-            if len(batch) < self._batch_size and self._name not in IN_TURNS:
+            if len(batch.seqs) < self._batch_size and self._name not in IN_TURNS:
                 break  # There were no more, and what came meanwhile has woken this follower.
         return total
 
@@ -289,11 +292,6 @@ class Follower:
             await self._do_beside(methodcaller("flush"))
             # Only after the flush: a row that left the outbox before would be lost in a crash.
             await self._outbox.finish(applied)
-
-    async def _store_beside(self) -> Projection[Any] | None:
-        """Return the store that is being built; asked after a batch is taken, so that it misses none of a build."""
-        build = await self._builds.asked(self._name)
-        return self._projection.beside(build) if build and isinstance(self._projection, Rebuildable) else None
 
     async def _do_beside(self, act: Callable[[Projection[Any]], Awaitable[None]]) -> None:
         """Call the build, or give it up: it must not hold up the projection that searches use."""

@@ -158,6 +158,17 @@ async def test_a_turn_that_names_what_is_known_takes_few_statements(app: Applica
     assert len(tap.take()) <= 13
 
 
+async def test_changes_are_read_together_with_the_build_that_is_to_have_them(app: Application, tap: Wiretap) -> None:
+    await send(app, "POST", "/v1/turns", turn(*SAID_BEFORE))
+    tap.take()
+
+    await app.indexed()
+
+    asked = [text for text in tap.take() if "building_until IS NOT NULL" in text]
+    assert asked
+    assert all("FROM outbox" in text for text in asked)
+
+
 @pytest.mark.parametrize("count", [3, 30])
 async def test_new_names_take_no_more_statements_if_there_are_many(app: Application, tap: Wiretap, count: int) -> None:
     await send(app, "POST", "/v1/turns", turn("hello there", "nothing new"))

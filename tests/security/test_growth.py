@@ -270,13 +270,13 @@ async def test_the_outbox_of_cold_notes_takes_turns_among_tenants(alone: Applica
 
     batches: list[list[UUID]] = []
     applied: list[int] = []
-    while batch := await outbox.take("cold", 256, applied):
-        applied += [seq for seq, _ in batch]
-        batches.append([id_ for _, id_ in batch])
+    while (batch := await outbox.take("cold", 256, applied)).seqs:
+        applied += batch.seqs
+        batches.append([*batch.ids])
 
-    assert [len(batch) for batch in batches] == [NAMESPACES, NAMESPACES, 41 - 2 * NAMESPACES]
+    assert [len(ids) for ids in batches] == [NAMESPACES, NAMESPACES, 41 - 2 * NAMESPACES]
     assert UUID(late) in batches[0][:2]
-    assert len({id_ for batch in batches for id_ in batch}) == len(applied) == 41
+    assert len({id_ for ids in batches for id_ in ids}) == len(applied) == 41
 
 
 @pytest.mark.parametrize("projection", ["messages", "graph"])
@@ -296,13 +296,13 @@ async def test_the_outbox_takes_turns_among_the_tenants_whose_requests_wrote_it(
     outbox = Outbox(alone.pool)
 
     batches: list[list[int]] = []
-    while batch := await outbox.take(projection, 64, [seq for taken in batches for seq in taken]):
-        batches.append([seq for seq, _ in batch])
+    while (batch := await outbox.take(projection, 64, [seq for seqs in batches for seq in seqs])).seqs:
+        batches.append([*batch.seqs])
     with psycopg.connect(alone.url) as connection:
         connection.execute("TRUNCATE outbox")
 
     assert Counter(tenant_of[seq] for seq in batches[0]) == {"one": 32, None: 31, "two": 1}
-    taken = [seq for batch in batches for seq in batch]
+    taken = [seq for seqs in batches for seq in seqs]
     assert sorted(taken) == sorted(tenant_of)
     for tenant in ("one", None):  # Each tenant's in their order.
         own = [seq for seq in taken if tenant_of[seq] == tenant]

@@ -7,6 +7,7 @@ import pytest
 
 from lamina.core.ports import Change
 from lamina.projections.indexer import LOOK_S, Follower, flush_due, is_for
+from lamina.stores.postgres.outbox import Batch
 from tests.support.virtual_time import in_virtual_time
 
 
@@ -22,9 +23,10 @@ class MemoryOutbox:
         self.rows[len(self.rows) + 1] = UUID(int=number)
         self.versions[UUID(int=number)] = version
 
-    async def take(self, name: str, limit: int, applied: Sequence[int]) -> list[tuple[int, UUID]]:
+    async def take(self, name: str, limit: int, applied: Sequence[int]) -> Batch:
         self.reads += 1
-        return [row for row in self.rows.items() if row[0] not in applied][:limit]
+        seqs = [seq for seq in self.rows if seq not in applied][:limit]
+        return Batch(seqs, [self.rows[seq] for seq in seqs])
 
     async def changes(self, name: str, ids: Sequence[UUID], seqs: Sequence[int]) -> list[Change]:
         return [Change(id_, self.versions[id_]) for id_ in dict.fromkeys(ids)]  # type: ignore[arg-type]
@@ -62,9 +64,6 @@ class MemoryProjection:
 
 class NoBuilds:
     """Nothing is being built anew."""
-
-    async def asked(self, name: str) -> int | None:
-        return None
 
     async def full(self, name: str) -> int | None:
         return None

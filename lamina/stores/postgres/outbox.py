@@ -31,6 +31,22 @@ OutboxEntry = tuple[ProjectionName, UUID]
 
 
 @dataclass(frozen=True, slots=True)
+class Batch:
+    """Rows of a projection that are applied together.
+
+    Args:
+        seqs: Their sequence numbers.
+        ids: The memory of each.
+        build: The build that stores them beside the searched store, if there is one; read together with the rows, for a
+            statement of its own would be one for every application.
+    """
+
+    seqs: Sequence[int] = ()
+    ids: Sequence[UUID] = ()
+    build: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Lag:
     """Lag of a projection.
 
@@ -96,8 +112,8 @@ class Outbox:
         self._pool = pool
         self._counted = counted
 
-    async def take(self, projection: ProjectionName, limit: int, applied: Sequence[int] = ()) -> list[tuple[int, UUID]]:
-        """Return the oldest (sequence number, memory id) pairs but for applied ones; they stay until :meth:`finish`.
+    async def take(self, projection: ProjectionName, limit: int, applied: Sequence[int] = ()) -> Batch:
+        """Return the oldest rows but for applied ones; they stay until :meth:`finish`.
 
         Where more wait they come in turns of the tenants, so that one with ten thousand changes holds up no other's;
         those of cold notes also of few namespaces at once.
@@ -113,7 +129,9 @@ class Outbox:
             cursor = await connection.execute(text, parameters)
             if cursor.rowcount == limit and projection != "cold":
                 cursor = await connection.execute(QUERIES["take_outbox_in_turns"], parameters)
-            return [(row["seq"], row["memory_id"]) async for row in cursor]
+            rows = await cursor.fetchall()
+        build = rows[0]["build"] if rows else None
+        return Batch([row["seq"] for row in rows], [row["memory_id"] for row in rows], build)
 
     async def changes(
         self, projection: ProjectionName, ids: Sequence[UUID], seqs: Sequence[int] = ()

@@ -18,7 +18,10 @@ INSERT INTO outbox (projection, memory_id)
 SELECT DISTINCT 'graph', from_id FROM memory_links WHERE to_id = ANY(%(ids)s::uuid[]) AND kind = 'similar'
 
 -- name: take_outbox
-SELECT seq, memory_id FROM outbox
+-- With the build that is to have them as well. One that is ordered later reads every memory that these rows are of.
+SELECT seq, memory_id,
+       (SELECT build FROM projection_stores WHERE projection = %(projection)s AND building_until IS NOT NULL) AS build
+FROM outbox
 WHERE projection = %(projection)s AND seq <> ALL(%(applied)s::bigint[])
 ORDER BY seq
 LIMIT %(limit)s
@@ -50,7 +53,9 @@ WITH RECURSIVE tenants (tenant) AS (
         LIMIT %(limit)s
     ) w
 )
-SELECT seq, memory_id FROM waiting
+SELECT seq, memory_id,
+       (SELECT build FROM projection_stores WHERE projection = %(projection)s AND building_until IS NOT NULL) AS build
+FROM waiting
 ORDER BY turn, seq
 LIMIT %(limit)s
 
@@ -91,7 +96,9 @@ WITH RECURSIVE tenants (tenant) AS (
 ), ranked AS (
     SELECT seq, memory_id, turn, dense_rank() OVER (ORDER BY first_turn, first_seq) AS place FROM grouped
 )
-SELECT seq, memory_id FROM ranked
+SELECT seq, memory_id,
+       (SELECT build FROM projection_stores WHERE projection = %(projection)s AND building_until IS NOT NULL) AS build
+FROM ranked
 WHERE place <= %(namespaces)s
 ORDER BY turn, seq
 LIMIT %(limit)s
