@@ -1,3 +1,11 @@
+-- fragment: columns
+d.id, d.workspace, d.namespace, d.user_id, d.agent_id, coalesce(d.path, d.sent_key, d.key) AS key, d.title, d.media_type,
+d.characters, d.tags, d.metadata, d.source, d.importance, d.version, d.event_at, d.created_at, d.updated_at
+
+-- fragment: visible
+d.tenant = %(tenant)s AND d.workspace = %(workspace)s AND d.namespace = %(namespace)s
+AND (%(user_id)s::text IS NULL OR d.user_id IS NULL OR d.user_id = %(user_id)s)
+
 -- name: find_documents
 SELECT d.id, d.key, d.content_hash, d.version,
        (SELECT count(*) FROM passages p WHERE p.document_id = d.id) AS passages
@@ -80,22 +88,17 @@ FOR UPDATE
 DELETE FROM documents WHERE id = %(id)s AND tenant = %(tenant)s
 
 -- name: get_document
-SELECT d.id, d.workspace, d.namespace, d.user_id, d.agent_id, coalesce(d.path, d.sent_key, d.key) AS key, d.title,
-       d.media_type, d.characters, d.tags, d.metadata, d.source, d.importance, d.version, d.event_at, d.created_at,
-       d.updated_at,
+SELECT /*columns*/,
        CASE WHEN %(with_content)s THEN d.content END AS content,
        (SELECT count(*) FROM passages p WHERE p.document_id = d.id) AS passages
 FROM documents d
 WHERE d.id = %(id)s AND d.tenant = %(tenant)s
 
 -- name: list_documents
-SELECT d.id, d.workspace, d.namespace, d.user_id, d.agent_id, coalesce(d.path, d.sent_key, d.key) AS key, d.title,
-       d.media_type, d.characters, d.tags, d.metadata, d.source, d.importance, d.version, d.event_at, d.created_at,
-       d.updated_at,
+SELECT /*columns*/,
        NULL AS content, (SELECT count(*) FROM passages p WHERE p.document_id = d.id) AS passages
 FROM documents d
-WHERE d.tenant = %(tenant)s AND d.workspace = %(workspace)s AND d.namespace = %(namespace)s
-  AND (%(user_id)s::text IS NULL OR d.user_id IS NULL OR d.user_id = %(user_id)s)
+WHERE /*visible*/
   AND (%(key)s::text IS NULL OR d.key = %(key)s)
   AND (d.event_at, d.id) < (coalesce(%(after_time)s::timestamptz, 'infinity'),
                        coalesce(%(after_id)s::uuid, 'ffffffff-ffff-ffff-ffff-ffffffffffff'))
@@ -124,9 +127,7 @@ SELECT p.id, d.event_at, d.user_id, d.importance, wanted.chunk,
 FROM unnest(%(ids)s::uuid[], %(chunks)s::integer[]) WITH ORDINALITY AS wanted (id, chunk, place)
 JOIN passages p ON p.id = wanted.id
 JOIN documents d ON d.id = p.document_id
-WHERE d.tenant = %(tenant)s AND d.workspace = %(workspace)s AND d.namespace = %(namespace)s
-  AND (%(user_id)s::text IS NULL OR d.user_id IS NULL OR d.user_id = %(user_id)s)
-  AND /*filters*/ true
+WHERE /*visible*/ AND /*filters*/ true
 
 -- name: nearest_passages
 -- Chunks of passages that the query may see, by the bare distance, so that the vector index serves it.
@@ -212,9 +213,7 @@ SELECT p.id, d.event_at, 0 AS text_start, NULL::integer AS text_end, 1.0::float8
 FROM passages p
 JOIN documents d ON d.id = p.document_id
 WHERE p.id = ANY(%(ids)s)
-  AND d.tenant = %(tenant)s AND d.workspace = %(workspace)s AND d.namespace = %(namespace)s
-  AND (%(user_id)s::text IS NULL OR d.user_id IS NULL OR d.user_id = %(user_id)s)
-  AND /*filters*/ true
+  AND /*visible*/ AND /*filters*/ true
 
 -- name: link_similar_passages
 -- Each new passage to the nearest others that its readers may see, all in one round trip.
@@ -295,6 +294,4 @@ SELECT 6, p.id, CASE WHEN d.path IS NULL THEN 'passage' ELSE 'file' END, p.conte
 FROM passages p
 JOIN documents d ON d.id = p.document_id
 WHERE p.id = ANY(%(ids)s)
-  AND d.tenant = %(tenant)s AND d.workspace = %(workspace)s AND d.namespace = %(namespace)s
-  AND (%(user_id)s::text IS NULL OR d.user_id IS NULL OR d.user_id = %(user_id)s)
-  AND /*filters*/ true
+  AND /*visible*/ AND /*filters*/ true
