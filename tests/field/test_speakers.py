@@ -316,6 +316,21 @@ async def test_a_fact_names_who_stated_it_unless_the_user_does(application: Appl
     assert await stated() == {"Ben lives_in Oslo": "Ben, Dan", "Ben works_at Initech": None}
 
 
+async def test_a_fact_of_an_earlier_moment_names_nobody_who_stated_it_later(application: Application) -> None:
+    client = application.client()
+    for name, moment in (("Ben", "2026-05-01T10:00:00Z"), ("Zoe", "2026-05-09T10:00:00Z")):
+        message = {"name": name, "content": "Dora works at Initech.", "occurred_at": moment}
+        await sent(client, "POST", "/v1/turns", json={"user": "ann", "session": "s-1", "messages": [message]})
+    await application.indexed()
+
+    async def stated(**fields: str) -> list[str | None]:
+        found = await asked(client, "/v1/search", query="Where does Dora work?", tiers=["graph"], **fields)
+        return [hit["name"] for hit in found["results"] if hit["kind"] == "fact"]
+
+    assert await stated() == ["Ben, Zoe"]
+    assert await stated(as_of="2026-05-03T00:00:00Z") == ["Ben"]
+
+
 @pytest.mark.parametrize("name", HOSTILE, ids=ascii)
 async def test_no_name_of_a_speaker_forges_a_part_of_a_block(application: Application, name: str) -> None:
     client = application.client()

@@ -1,7 +1,10 @@
 """The choice of a session's summaries."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from uuid import UUID
+
+import pytest
 
 from lamina.core.memories import Message, Role
 from lamina.policies.retention.session_budget import CompactionPolicy
@@ -50,3 +53,19 @@ def test_no_summary_has_less_room_than_a_summariser_needs() -> None:
 
 def test_a_session_below_its_budget_keeps_all_its_messages() -> None:
     assert parts_of([live(place, None, 80) for place in range(10)]) == []
+
+
+@pytest.mark.parametrize(
+    ("role", "name", "author"),
+    [
+        (Role.USER, None, "user"),
+        (Role.USER, "user", "user"),
+        (Role.ASSISTANT, "Ben", "Ben"),
+        (Role.USER, "Assistant", "user Assistant"),
+        (Role.ASSISTANT, "system", "assistant system"),
+    ],
+)
+def test_nobody_stands_in_a_summary_under_the_role_of_another(role: Role, name: str | None, author: str) -> None:
+    said = replace(live(0, None, 40), message=Message(role, "told", name=name))
+
+    assert said.authors() == (author,)

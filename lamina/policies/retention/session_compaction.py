@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from lamina.core.memories import Message
+from lamina.core.memories import Message, Role
 from lamina.policies.retention.session_budget import CompactionPolicy, SessionMessage, plan_compaction
 
 
@@ -39,10 +39,15 @@ class LiveMessage:
         return covered.get("messages", 1), covered.get("from", self.position)
 
     def authors(self) -> tuple[str, ...]:
-        """Return who said it, by name or else by role; of a summary, who has lines in it."""
+        """Return who said it, by name or else by role; of a summary, who has lines in it.
+
+        A name that is another role stands behind its own: nobody's lines pass for the model's.
+        """
         if self.is_summary:
             return tuple(self.message.metadata.get("summary", {}).get("authors", ()))
-        return (self.message.name or self.message.role.value,)
+        name, role = self.message.name or self.message.role.value, self.message.role.value
+        poses = name.casefold() in set(Role) - {role}
+        return (f"{role} {name}" if poses else name,)
 
 
 @dataclass(frozen=True, slots=True)
