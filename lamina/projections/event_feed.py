@@ -121,7 +121,9 @@ class EventFeed:
         subscription = Subscription(tenant)
         self._open.add(subscription)
         if self._following is None or self._following.done():
-            self._following = asyncio.create_task(self._follow())
+            self._looked_up_to = None
+            following = repeat(self._look, "events: cannot look for new ones", every_s=self._poll_s)
+            self._following = asyncio.create_task(following)
         try:
             yield subscription
         finally:
@@ -154,10 +156,6 @@ class EventFeed:
         """Stop looking for events."""
         if self._following is not None:
             await cancel_all([self._following])
-
-    async def _follow(self) -> None:
-        self._looked_up_to = None
-        await repeat(self._look, "events: cannot look for new ones", every_s=self._poll_s)
 
     async def _look(self) -> bool:
         """Hand new events to the streams; report whether none is open any more."""
