@@ -17,9 +17,10 @@ from safetensors.numpy import load_file, save_file
 
 from lamina.core.ports import Model, ReportingModel
 from lamina.errors import Misconfigured
+from lamina.models.onnx import graph_files
 from lamina.models.onnx.agreement import RECORDED
 from lamina.models.onnx.folder import identity_by_files
-from lamina.models.onnx.graph import _ACTIVATIONS, make_graph, read_encoder
+from lamina.models.onnx.graph import _ACTIVATIONS, GRAPH_VERSION, make_graph, read_encoder
 from lamina.models.onnx.model import OnnxModel
 from lamina.models.packaged import model_path
 from lamina.models.passes import passes
@@ -394,6 +395,28 @@ def test_a_graph_is_made_once_and_anew_when_the_weights_are_others(new_model: Ma
 
     assert not np.allclose(opened(folder).encode(TEXTS), before, atol=1e-3)
     assert len(list(graphs.iterdir())) == 2
+
+
+def test_what_an_earlier_release_made_of_a_model_is_removed_once_there_is_a_later_graph(
+    new_model: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = new_model()
+    graphs = folder.parent / "graphs"
+    (broken := graphs / "broken").mkdir(parents=True)
+    (broken / "origin.json").write_text("[")
+    monkeypatch.setattr(graph_files, "GRAPH_VERSION", GRAPH_VERSION - 1)
+    opened(folder)
+    weights = weights_of(folder)
+    save_file({name: array * 2 for name, array in weights.items()}, folder / "model.safetensors")
+    opened(folder)
+    of_others = {path.name for path in graphs.iterdir()}
+    monkeypatch.setattr(graph_files, "GRAPH_VERSION", GRAPH_VERSION)
+
+    opened(folder)
+
+    left = {path.name for path in graphs.iterdir()}
+    assert len(left & of_others) == 2  # The other weights' graph, and what is no graph.
+    assert len(left - of_others) == 1
 
 
 def test_replicas_that_start_at_once_make_one_graph(new_model: Make) -> None:

@@ -5,8 +5,9 @@ import json
 import shutil
 import tempfile
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import onnx  # It makes numpy know bfloat16, which safetensors reads then.
 from safetensors import SafetensorError
@@ -41,7 +42,8 @@ def made_graph(
         Misconfigured: If no graph can be made of such a model, or its vectors are others than the recorded ones.
     """
     origin = origin_of(folder)
-    parts = json.dumps([GRAPH_VERSION, origin, folder.config, precision], sort_keys=True)
+    model = [origin, folder.config, precision]
+    parts = json.dumps([GRAPH_VERSION, *model], sort_keys=True)
     made = graphs / hashlib.sha256(parts.encode()).hexdigest()[:32]
     if not made.is_dir():
         make_private(graphs)
@@ -58,6 +60,7 @@ def made_graph(
             checked = check(draft / GRAPH_FILE, origin)
             (draft / _ORIGIN_FILE).write_text(json.dumps({"made_from": parts, "checked": checked}))
             _publish(draft, made)
+            _remove_older(graphs, model)
         finally:
             shutil.rmtree(draft, ignore_errors=True)
     return made / GRAPH_FILE, str(json.loads((made / _ORIGIN_FILE).read_text())["checked"])
@@ -84,6 +87,15 @@ def _publish(draft: Path, made: Path) -> None:
     except OSError:
         if not made.is_dir():
             raise
+
+
+def _remove_older(graphs: Path, model: list[Any]) -> None:
+    """Remove what earlier releases made of the same model; who runs it has its files mapped, and keeps them."""
+    for file in graphs.glob(f"*/{_ORIGIN_FILE}"):
+        with suppress(OSError, ValueError, KeyError, TypeError):
+            version, *of = json.loads(json.loads(file.read_text())["made_from"])
+            if version < GRAPH_VERSION and of == model:
+                shutil.rmtree(file.parent)
 
 
 def _digest(paths: Sequence[Path]) -> str:
