@@ -623,30 +623,51 @@ class Recorder:
                 drawn, told = await self._draw_again(connection, found.scope, id_, turn, now, witness)
                 entries, events = [*entries, *drawn], [*events, *told]
             await enqueue_entries(connection, entries)
-            profiles: list[tuple[Profile, ProfileWrite]] = []
-            if turn is not None and found.scope.user is not None:
-                gathers = reaches_user and await self._gathers_by_user(connection, found.scope)
-                source = f"message:{id_}"
-                # The old text may have been written before the setting was another, or by a key with another reach.
-                old_of = {
-                    is_wide: await find_statements(connection, found.scope, source, is_tenant_wide=is_wide)
-                    for is_wide in ((False, True) if reaches_user else (False,))
-                }
-                # Who spoke of himself as the user before does so now, whatever name the message has.
-                facts = statements_of(turn.statements, {source})
-                if not any(old_of.values()):
-                    facts = await _facts_of_user(connection, found.scope, turn, {source}, is_change=True)
-                for is_wide, old_facts in old_of.items():
-                    write = ProfileWrite(self._kept_versions.of_profile, is_verified, is_wide)
-                    stated = facts if is_wide == gathers else ()
-                    if changed := [*taken_back(old_facts, at, source), *stated]:
-                        profiles.append((await add_statements(connection, found.scope, changed, now, write), write))
+            profiles = (
+                await self._state_again(
+                    connection, found.scope, id_, turn, at, now, is_verified=is_verified, reaches_user=reaches_user
+                )
+                if turn is not None and found.scope.user is not None
+                else []
+            )
             await bump_epoch(connection, found.scope, teaches=True)
             await record_events(connection, events)
             for profile, write in profiles:
                 await _announce(connection, found.scope, profile, write)
 
         await in_transaction(self._pool, act)
+
+    async def _state_again(
+        self,
+        connection: Connection,
+        scope: Scope,
+        id_: UUID,
+        turn: PreparedTurn,
+        at: datetime,
+        now: datetime,
+        *,
+        is_verified: bool,
+        reaches_user: bool,
+    ) -> list[tuple[Profile, ProfileWrite]]:
+        """Replace what a message stated of its user by what its new text states, as of its own time."""
+        gathers = reaches_user and await self._gathers_by_user(connection, scope)
+        source = f"message:{id_}"
+        # The old text may have been written before the setting was another, or by a key with another reach.
+        old_of = {
+            is_wide: await find_statements(connection, scope, source, is_tenant_wide=is_wide)
+            for is_wide in ((False, True) if reaches_user else (False,))
+        }
+        # Who spoke of himself as the user before does so now, whatever name the message has.
+        facts = statements_of(turn.statements, {source})
+        if not any(old_of.values()):
+            facts = await _facts_of_user(connection, scope, turn, {source}, is_change=True)
+        profiles = []
+        for is_wide, old_facts in old_of.items():
+            write = ProfileWrite(self._kept_versions.of_profile, is_verified, is_wide)
+            stated = facts if is_wide == gathers else ()
+            if changed := [*taken_back(old_facts, at, source), *stated]:
+                profiles.append((await add_statements(connection, scope, changed, now, write), write))
+        return profiles
 
     async def _draw_again(
         self, connection: Connection, scope: Scope, id_: UUID, turn: PreparedTurn, now: datetime, witness: str | None
