@@ -7,6 +7,8 @@ from collections.abc import Awaitable, Callable
 from lamina.errors import describe_error
 
 logger = logging.getLogger(__name__)
+OF_THE_CODE = (ArithmeticError, AssertionError, AttributeError, LookupError, NameError, TypeError, ValueError)
+"""Errors that are no outage: the log tells their places in the code."""
 
 
 async def repeat(turn: Callable[[], Awaitable[object]], trouble: str, *, every_s: float) -> None:
@@ -24,6 +26,5 @@ async def repeat(turn: Callable[[], Awaitable[object]], trouble: str, *, every_s
             if await turn() is True:
                 return
         except Exception as error:
-            logger.warning("%s: %s", trouble, describe_error(error))
-            logger.debug("%s", trouble, exc_info=True)
+            logger.warning("%s: %s", trouble, describe_error(error), exc_info=isinstance(error, OF_THE_CODE))
         await asyncio.sleep(every_s)

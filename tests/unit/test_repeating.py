@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from itertools import chain
 
 import pytest
 
@@ -10,7 +11,8 @@ from lamina.errors import Unavailable
 
 
 async def test_work_goes_on_after_failures_until_a_turn_says_that_it_is_done(caplog: pytest.LogCaptureFixture) -> None:
-    outcomes = iter([None, Unavailable("postgres", "no answer"), 0, RuntimeError("row\nof somebody"), 1, True, None])
+    of_outages = [None, Unavailable("postgres", "no answer"), 0, RuntimeError("row\nof somebody"), 1]
+    outcomes = chain(of_outages, [KeyError("seq"), True, None])
 
     async def turn() -> object:
         outcome = next(outcomes)
@@ -25,7 +27,9 @@ async def test_work_goes_on_after_failures_until_a_turn_says_that_it_is_done(cap
     assert [record.getMessage() for record in caplog.records] == [
         f"letters are not sent: {Unavailable('postgres', 'no answer')}",
         "letters are not sent: RuntimeError: row",
+        "letters are not sent: KeyError: 'seq'",
     ]
+    assert [bool(record.exc_info) for record in caplog.records] == [False, False, True]
 
 
 async def test_work_ends_when_it_is_cancelled_within_a_turn_or_between_two() -> None:
