@@ -3,18 +3,23 @@
 import json
 import logging
 import os
+import select
 import sys
 from contextlib import suppress
 from datetime import UTC, datetime
+from functools import cache
 from typing import Any, Protocol
 
 from lamina.core.request_ids import current_request
 from lamina.settings.logs import LogsSettings
+from lamina.text.visible import show_controls
 
 LOGGERS = ("lamina", "deployments", "actors", "jobs")
 """Whose records may be many lines long and carry fields. All others are libraries'."""
 PIPE = "LAMINA_LOG_PIPE"
 """Names the pipe to the terminal of `lamina up`; of standard error Ray makes files in a folder that ends with it."""
+MOST_PLACES = 20
+"""Those before are of the server and its middlewares; a line of 2 KB goes through a pipe in one piece."""
 _TERMINAL = "terminal"
 
 
@@ -31,7 +36,10 @@ class LogStream(Protocol):
 
 
 class LogPipe:
-    """A stream into a pipe. What finds it full is lost, and so is all once its reader is gone: no request waits for it.
+    """A stream of lines into a pipe that several processes write to.
+
+    One that finds it full is lost, and so is all once its reader is gone: no request waits for it. A long one is cut:
+    beyond :data:`select.PIPE_BUF` bytes it could be written in part, or have others' lines within.
 
     Args:
         path: Of the pipe.
@@ -44,9 +52,10 @@ class LogPipe:
         self._descriptor = os.open(path, os.O_WRONLY | os.O_NONBLOCK)
 
     def write(self, text: str) -> None:
-        """Write a text at once, or not at all."""
+        """Write a line with its end at once, or not at all."""
+        line = text.rstrip("\n").encode(errors="backslashreplace")[: select.PIPE_BUF - 1]
         with suppress(OSError):
-            os.write(self._descriptor, text.encode(errors="backslashreplace"))
+            os.write(self._descriptor, line.decode(errors="ignore").encode() + b"\n")
 
     def flush(self) -> None:
         """Return: everything is written already."""
@@ -88,17 +97,18 @@ class TextLines(JsonLines):
         values = self.values(record)
         begin = "{at} {level} {logger}: {message}".format_map(values)
         told = {"at", "level", "logger", "message"} | (getattr(record, "fields", {}).keys() if record.args else set())
-        return " ".join([begin, *(f"{name}={value}" for name, value in values.items() if name not in told and value)])
+        rest = [f"{name}={value}" for name, value in values.items() if name not in told and value not in (None, [])]
+        return show_controls(" ".join([begin, *rest])).replace("\n", "\\n")
 
 
 def _places(record: logging.LogRecord) -> list[str]:
-    """Return the file, line and function of each call that led to an error."""
+    """Return the file, line and function of the last calls that led to an error."""
     trace, places = record.exc_info[2] if record.exc_info else None, []
     while trace is not None:
         code = trace.tb_frame.f_code
         places.append(f"{code.co_filename}:{trace.tb_lineno} {code.co_qualname}")
         trace = trace.tb_next
-    return places
+    return places[-MOST_PLACES:]
 
 
 def install(settings: LogsSettings, stream: LogStream | None = None) -> None:
@@ -107,7 +117,8 @@ def install(settings: LogsSettings, stream: LogStream | None = None) -> None:
     As JSON that is every line, libraries' and Python's warnings too. As text, a process of `lamina up` shows Lamina's
     own lines; elsewhere, and libraries', they go where Ray and Serve put them.
     """
-    stream = stream or _terminal()
+    if stream is None and PIPE in os.environ:
+        stream = _pipe(os.environ[PIPE])
     if not settings.json_lines:
         if stream is not None:
             _show(stream)
@@ -132,10 +143,8 @@ def install(settings: LogsSettings, stream: LogStream | None = None) -> None:
             ]
 
 
-def _terminal() -> LogPipe | None:
-    path = os.environ.get(PIPE)
-    if path is None:
-        return None
+@cache
+def _pipe(path: str) -> LogPipe | None:
     try:
         return LogPipe(path)
     except OSError:

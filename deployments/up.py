@@ -6,6 +6,7 @@ while this process imports Ray. Ray is imported inside functions: its flags must
 
 import math
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -13,7 +14,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Collection, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -42,7 +43,7 @@ START_STEP_S = 0.2
 OUTAGE_S = 5.0
 SIGNAL_STEP_S = 0.05
 READ_BYTES = 64 * 1024
-_END = b"\0"
+_STANDARD_ERROR = 2
 _LOOPBACK = "127.0.0.1"
 
 
@@ -174,28 +175,30 @@ def _prepare(settings: Settings, stack: ExitStack, report: Report) -> tuple[Path
 
 
 def _show_log(folder: Path) -> Callable[[], None]:
-    """Show the log of the processes that are started from now on; the returned function ends that."""
+    """Show the log of the processes that are started from now on; the returned function ends that.
+
+    Standard error may be closed, or a pipe that nobody reads: then the lines are lost, and nothing waits for them.
+    """
     path = folder / "log"
     os.mkfifo(path, 0o600)
     os.environ[PIPE] = str(path)
     # To write, too: reading then neither waits for the first process nor ends with the last.
-    pipe = os.open(path, os.O_RDWR)
+    pipe, (ended, end) = os.open(path, os.O_RDWR), os.pipe()
 
     def show() -> None:
-        lines = b""
-        while _END not in lines:
+        while pipe in select.select([pipe, ended], [], [])[0]:
             lines = os.read(pipe, READ_BYTES)
-            sys.stderr.buffer.write(lines.replace(_END, b""))
-            sys.stderr.buffer.flush()
+            with suppress(OSError):
+                while lines:
+                    lines = lines[os.write(_STANDARD_ERROR, lines) :]
 
-    def end() -> None:
-        os.write(pipe, _END)
-        reader.join()
-        os.close(pipe)
+    def stop() -> None:
+        os.close(end)
+        reader.join(WATCH_INTERVAL_S)
 
     reader = threading.Thread(target=show, daemon=True)
     reader.start()
-    return end
+    return stop
 
 
 def _fork_server(folder: Path, report: Report) -> Callable[[], None]:

@@ -4,6 +4,7 @@ import io
 import json
 import logging
 import os
+import select
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -264,6 +265,43 @@ def test_json_lines_go_to_the_terminal_of_lamina_up_too(log: io.StringIO, pipe: 
     logging.getLogger("psycopg.pool").warning("it is late")
 
     assert json.loads(os.read(pipe, 1 << 16))["message"] == "it is late"
+
+
+def test_a_line_to_the_terminal_stays_one_and_no_part_of_it_is_obeyed(log: io.StringIO, pipe: int) -> None:
+    install(LogsSettings())
+    own = logging.getLogger("lamina")
+    own.warning("bad \x1b[2J\x00name\n2026 info lamina: forged")
+    own.warning("%s", "é" * 5_000)
+    own.info("next", extra={"fields": {"status": 0}})
+
+    bad, long, after = os.read(pipe, 1 << 16).decode().splitlines()
+    assert bad.endswith("bad \\x1b[2J\\x00name\\n2026 info lamina: forged")
+    assert len(long.encode()) in (select.PIPE_BUF - 2, select.PIPE_BUF - 1)
+    assert after.endswith("next status=0")
+
+
+@pytest.mark.parametrize("error", ["closed", "full"])
+def test_lamina_up_ends_though_nobody_takes_its_standard_error(error: str, tmp_path: Path) -> None:
+    reader, writer = os.pipe()
+    shown = f"""
+import logging, os
+from pathlib import Path
+from actors.logs import install
+from deployments.up import _show_log
+from lamina.settings.logs import LogsSettings
+if {error == "closed"}:
+    os.close(2)
+stop = _show_log(Path({str(tmp_path)!r}))
+install(LogsSettings())
+for _ in range(100):
+    logging.getLogger("lamina").warning("x" * 3000)
+stop()
+"""
+
+    with subprocess.Popen([sys.executable, "-c", shown], stderr=writer) as process:
+        assert process.wait(60) == 0
+    os.close(writer)
+    os.close(reader)
 
 
 def test_no_process_waits_for_a_terminal_that_takes_nothing(log: io.StringIO, pipe: int) -> None:

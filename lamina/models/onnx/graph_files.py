@@ -20,6 +20,7 @@ from lamina.models.onnx.graph import GRAPH_VERSION, make_graph, read_encoder
 from lamina.models.onnx.quantised import quantise
 
 GRAPH_FILE, _WEIGHTS_FILE, _ORIGIN_FILE = "encoder.onnx", "weights.bin", "origin.json"
+_DRAFT = "draft-"
 
 Check = Callable[[Path, str], str]
 """Compares a graph's vectors with those of its origin; returns how it was checked, or raises."""
@@ -47,7 +48,7 @@ def made_graph(
     made = graphs / hashlib.sha256(parts.encode()).hexdigest()[:32]
     if not made.is_dir():
         make_private(graphs)
-        draft = Path(tempfile.mkdtemp(prefix="draft-", dir=graphs))
+        draft = Path(tempfile.mkdtemp(prefix=_DRAFT, dir=graphs))
         try:
             graph = _graph_of(folder)
             # Weights beside the graph are mapped, not read; and a graph with them inside ends at 2 GB.
@@ -95,7 +96,8 @@ def _remove_older(graphs: Path, model: list[Any]) -> None:
         with suppress(OSError, ValueError, KeyError, TypeError):
             version, *of = json.loads(json.loads(file.read_text())["made_from"])
             if version < GRAPH_VERSION and of == model:
-                shutil.rmtree(file.parent)
+                # Of another name first: what is removed in part must not be found.
+                shutil.rmtree(file.parent.rename(file.parent.with_name(f"{_DRAFT}{file.parent.name}")))
 
 
 def _digest(paths: Sequence[Path]) -> str:
