@@ -325,3 +325,18 @@ async def test_a_correction_marks_no_archived_note_of_others_that_names_the_mess
 
     assert changed.is_success, changed.text
     assert [item["status"] for item in restored.json()["results"]] == ["restored"] * 3
+
+
+async def test_a_fact_keeps_who_stated_it_once_the_note_of_the_message_is_archived(app: Application) -> None:
+    client = app.client()
+    messages = [{"name": "Ben", "content": "We decided that Dora works at Initech."}]
+    await client.post("/v1/turns", json={"session": "s-1", "messages": messages})
+    await app.indexed()
+    await archive(app)
+    await app.indexed()
+
+    found = await client.post("/v1/search", json={"query": "Where does Dora work?", "tiers": ["graph"]})
+
+    assert (await client.get("/v1/notes")).json()["notes"] == []
+    facts = [hit for hit in found.json()["results"] if hit["kind"] == "fact"]
+    assert [(fact["content"], fact["name"]) for fact in facts] == [("Dora works_at Initech", "Ben")]

@@ -316,10 +316,13 @@ async def test_a_fact_names_who_stated_it_unless_the_user_does(application: Appl
     assert await stated() == {"Ben lives_in Oslo": "Ben, Dan", "Ben works_at Initech": None}
 
 
-async def test_a_fact_of_an_earlier_moment_names_nobody_who_stated_it_later(application: Application) -> None:
+@pytest.mark.parametrize("words", ["Dora works at Initech.", "We decided that Dora works at Initech."])
+async def test_a_fact_of_an_earlier_moment_names_nobody_who_stated_it_later(
+    application: Application, words: str
+) -> None:
     client = application.client()
     for name, moment in (("Ben", "2026-05-01T10:00:00Z"), ("Zoe", "2026-05-09T10:00:00Z")):
-        message = {"name": name, "content": "Dora works at Initech.", "occurred_at": moment}
+        message = {"name": name, "content": words, "occurred_at": moment}
         await sent(client, "POST", "/v1/turns", json={"user": "ann", "session": "s-1", "messages": [message]})
     await application.indexed()
 

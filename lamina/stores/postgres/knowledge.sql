@@ -173,18 +173,28 @@ CROSS JOIN LATERAL (
       AND (NOT %(shared_only)s OR v.user_id IS NULL)
 ) told
 CROSS JOIN LATERAL (
+    -- A note has the names of today: where messages tell, theirs count, each of its own time. What is archived tells nothing.
     SELECT CASE WHEN bool_and(who.name IS NOT NULL) THEN (array_agg(DISTINCT who.name))[:%(most_speakers)s] END AS speakers
     FROM (
-        SELECT v.memory_id FROM edge_evidence v
-        WHERE v.edge_id = e.id AND v.seen_at <= coalesce(%(moment)s::timestamptz, 'infinity')
-          AND (%(user_id)s::text IS NULL OR v.user_id IS NULL OR v.user_id = %(user_id)s)
-          AND (NOT %(shared_only)s OR v.user_id IS NULL)
-        ORDER BY v.seen_at DESC, v.source
-        LIMIT 32
-    ) stated
-    LEFT JOIN notes n ON n.id = stated.memory_id
-    LEFT JOIN messages m ON m.id = stated.memory_id AND m.role <> 'tool' AND NOT m.is_summary
-    CROSS JOIN LATERAL unnest(coalesce(n.speakers, ARRAY[m.name])) AS who (name)
+        SELECT m.id IS NOT NULL AS is_message, n.speakers, bool_or(m.id IS NOT NULL) OVER () AS has_messages,
+               CASE WHEN m.role <> 'tool' AND NOT m.is_summary THEN m.name END AS name
+        FROM (
+            SELECT v.memory_id FROM edge_evidence v
+            WHERE v.edge_id = e.id AND v.seen_at <= coalesce(%(moment)s::timestamptz, 'infinity')
+              AND (%(user_id)s::text IS NULL OR v.user_id IS NULL OR v.user_id = %(user_id)s)
+              AND (NOT %(shared_only)s OR v.user_id IS NULL)
+            ORDER BY v.seen_at DESC, v.source
+            LIMIT 32
+        ) stated
+        LEFT JOIN notes n ON n.id = stated.memory_id
+        LEFT JOIN messages m ON m.id = stated.memory_id
+        WHERE stated.memory_id IS NULL OR n.id IS NOT NULL OR m.id IS NOT NULL
+    ) told_by
+    CROSS JOIN LATERAL unnest(
+        CASE WHEN is_message OR told_by.speakers IS NULL THEN ARRAY[told_by.name]
+             WHEN has_messages THEN '{}'
+             ELSE told_by.speakers END
+    ) AS who (name)
 ) said
 WHERE e.tenant = %(tenant)s AND e.workspace = %(workspace)s AND e.namespace = %(namespace)s
   AND e.strength * e.standing >= %(least_strength)s
