@@ -19,7 +19,7 @@ from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
 from lamina.errors import Misconfigured
 from lamina.models.onnx.folder import OTHERWISE
 
-GRAPH_VERSION = 2
+GRAPH_VERSION = 3
 """Part of the fingerprint of what was made: another layout is made anew."""
 HIDDEN = "last_hidden_state"
 IDS, MASK, POSITIONS = "input_ids", "attention_mask", "position_ids"
@@ -97,14 +97,11 @@ class _Graph:
         shift = name + (".bias" if f"{name}.bias" in self.weights else ".beta")
         return [self.keep(scale, self.weights[scale]), self.keep(shift, self.weights[shift])]
 
-    def product(self, name: str, value: str) -> str:
-        """Multiply by a dense layer's weights."""
+    def product(self, name: str, value: str) -> tuple[str, str]:
+        """Multiply by a dense layer's weights; return the product and the bias, which the next operator adds."""
         weight = self.keep(f"{name}.weight", self.weights[f"{name}.weight"].T)
-        return self.node("MatMul", [value, weight], f"{name}.product", domain="")
-
-    def biased(self, name: str, value: str) -> tuple[str, str]:
-        """Return the product and the dense layer's bias, which the next operator adds."""
-        return self.product(name, value), self.keep(f"{name}.bias", self.weights[f"{name}.bias"])
+        bias = self.keep(f"{name}.bias", self.weights[f"{name}.bias"])
+        return self.node("MatMul", [value, weight], f"{name}.product", domain=""), bias
 
     def packed(self, value: str, width: Sequence[int] = ()) -> str:
         """Return what each place of a batch has, (batch, length, *width), in one row without padding."""
@@ -202,7 +199,7 @@ def _embeddings(graph: _Graph, encoder: Encoder) -> str:
 
 
 def _distances(graph: _Graph, encoder: Encoder) -> Sequence[str]:
-    """Return the input of attention behind the mask: MPNet's addition for the distance of two word pieces."""
+    """Return the inputs of attention behind the mask: MPNet's addition for the distance of two word pieces."""
     if (name := encoder.names.get("distances")) is None:
         return []
     buckets = distance_buckets(encoder.positions, len(graph.weights[name]))
@@ -212,7 +209,7 @@ def _distances(graph: _Graph, encoder: Encoder) -> Sequence[str]:
     shape = graph.node("Shape", [IDS], "distances.shape", domain="")
     lengths = graph.node("Gather", [shape, "distances.length_at"], "distances.lengths", domain="")
     inputs = [name, "distances.zero", lengths, "distances.axes"]
-    return [graph.node("Slice", inputs, "distances", domain="")]
+    return ["", graph.node("Slice", inputs, "distances", domain="")]
 
 
 def distance_buckets(length: int, buckets: int) -> NDArray[np.int64]:
@@ -234,15 +231,19 @@ def _layer(graph: _Graph, encoder: Encoder, prefix: str, value: str, shared: Seq
         key: [prefix + name for name in encoder.names[key]] for key in ("attention", "feed_forward", "norms")
     }
     *parts, dense = names["attention"]
-    products = [graph.spread(graph.product(part, value), f"{part}.spread") for part in parts]
-    joined = graph.keep(f"{prefix}attention.bias", np.concatenate([graph.weights[f"{part}.bias"] for part in parts]))
-    inputs = [*products, joined, *shared]
-    attention = graph.node("MultiHeadAttention", inputs, f"{prefix}attention", num_heads=encoder.heads)
-    product, bias = graph.biased(dense, graph.packed(attention, [len(graph.weights[f"{dense}.weight"])]))
+    joined = {
+        kind: graph.keep(
+            f"{prefix}attention.{kind}", np.concatenate([graph.weights[f"{part}.{kind}"].T for part in parts], axis=-1)
+        )
+        for kind in ("weight", "bias")
+    }
+    inputs = [graph.spread(value, f"{prefix}attention.spread"), joined["weight"], joined["bias"], *shared]
+    attention = graph.node("Attention", inputs, f"{prefix}attention", num_heads=encoder.heads)
+    product, bias = graph.product(dense, graph.packed(attention, [len(graph.weights[f"{dense}.weight"])]))
     value = _add_and_norm(graph, product, value, names["norms"][0], bias)
     inner, outer = names["feed_forward"]
-    active = _activation(graph, encoder, *graph.biased(inner, value), f"{inner}.active")
-    product, bias = graph.biased(outer, active)
+    active = _activation(graph, encoder, *graph.product(inner, value), f"{inner}.active")
+    product, bias = graph.product(outer, active)
     return _add_and_norm(graph, product, value, names["norms"][1], bias)
 
 

@@ -74,6 +74,8 @@ def quantise(model: ModelProto) -> ModelProto:
             case "MatMul":
                 value, name = node.input
                 graph.product(value, name, graph.tensors.pop(name), node.output[0])
+            case "Attention":
+                _attention(graph, node)
             case _:
                 graph.nodes.append(node)
     made = helper.make_graph(
@@ -85,3 +87,13 @@ def quantise(model: ModelProto) -> ModelProto:
     )
     opsets = [helper.make_opsetid("", _OPSET), helper.make_opsetid(_FUSED, 1)]
     return helper.make_model(made, opset_imports=opsets, ir_version=_IR_VERSION, producer_name=model.producer_name)
+
+
+def _attention(graph: _Int8, node: NodeProto) -> None:
+    value, name, bias, mask, *past_and_distances = node.input
+    (output,) = node.output
+    parts = zip(("query", "key", "value"), np.split(graph.tensors.pop(name), 3, axis=1), strict=True)
+    products = [graph.product(value, f"{name}.{part}", weight, f"{output}.{part}") for part, weight in parts]
+    inputs = [*products, bias, mask, *past_and_distances[1:]]
+    heads = helper.get_node_attr_value(node, "num_heads")
+    graph.node("MultiHeadAttention", inputs, output, _FUSED, num_heads=heads)
