@@ -265,7 +265,7 @@ def all_costs(connection: "psycopg.Connection[dict[str, Any]]") -> dict[str, Cos
         asked[policy.candidates] = page
         changes = policy.decide(connection.execute(QUERIES[policy.candidates], page).fetchall(), page["moment"])
         assert len(changes) == ROWS_OF_EACH
-        asked[f"change_{policy.rows}"] = changes_as_parameters(changes)
+        asked[f"change_{policy.rows}"] = changes_as_parameters(changes) | {"relation": policy.rows}
     return {name: cost(connection, name, parameters) for name, parameters in asked.items()}
 
 

@@ -190,6 +190,7 @@ def change(connection: "psycopg.Connection[dict[str, Any]]", before: str, change
         "afters": [_json(one.after) for one in changes],
         "tenant": "tenant 7",
         "run_id": None,
+        "relation": "notes",
     }
     return connection.execute(before.encode() + JOB_CHANGES_QUERIES["change_notes"], parameters).fetchall()
 
