@@ -31,7 +31,7 @@ class LogStream(Protocol):
         ...
 
     def flush(self) -> None:
-        """Pass on what was taken."""
+        """Flush the buffer."""
         ...
 
 
@@ -73,7 +73,7 @@ class JsonLines(logging.Formatter):
         return json.dumps(self.values(record), ensure_ascii=False, default=str)
 
     def values(self, record: logging.LogRecord) -> dict[str, Any]:
-        """Return what is written of a record, by name."""
+        """Return the fields of a record's line."""
         is_own = record.name.partition(".")[0] in LOGGERS
         text = record.getMessage()
         line: dict[str, Any] = {

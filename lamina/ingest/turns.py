@@ -649,7 +649,7 @@ class Recorder:
         is_verified: bool,
         reaches_user: bool,
     ) -> list[tuple[Profile, ProfileWrite]]:
-        """Replace what a message stated of its user by what its new text states, as of its own time."""
+        """Replace the profile facts of a corrected message; return the changed profiles with how each was written."""
         gathers = reaches_user and await self._gathers_by_user(connection, scope)
         source = f"message:{id_}"
         # The old text may have been written before the setting was another, or by a key with another reach.

@@ -104,7 +104,7 @@ class _Graph:
         return self.node("MatMul", [value, weight], f"{name}.product", domain=""), bias
 
     def packed(self, value: str, width: Sequence[int] = ()) -> str:
-        """Return what each place of a batch has, (batch, length, *width), in one row without padding."""
+        """Drop the padding of a tensor of shape (batch, length, *width): shape (1, word pieces, *width)."""
         self.tensors[f"{value}.row_shape"] = np.array([1, -1, *width], dtype=np.int64)
         row = self.node("Reshape", [value, f"{value}.row_shape"], f"{value}.row", domain="")
         return self.node("Gather", [row, _PLACES], f"{value}.packed", domain="", axis=1)

@@ -91,7 +91,7 @@ def _publish(draft: Path, made: Path) -> None:
 
 
 def _remove_older(graphs: Path, model: list[Any]) -> None:
-    """Remove what earlier releases made of the same model; who runs it has its files mapped, and keeps them."""
+    """Delete the graphs of the same model by earlier releases; a process that has one open keeps its mapped files."""
     for file in graphs.glob(f"*/{_ORIGIN_FILE}"):
         with suppress(OSError, ValueError, KeyError, TypeError):
             version, *of = json.loads(json.loads(file.read_text())["made_from"])
